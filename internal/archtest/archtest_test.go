@@ -1,0 +1,136 @@
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/moqmesh/moqmesh"
+
+// allowed lists, for each package of the product, the packages of ours that its non-test code may import. A package
+// that is missing here fails the test: the map of ARCHITECTURE.md has to name it first.
+var allowed = map[string][]string{
+	"wire":                   {},
+	"paths":                  {},
+	"transport":              {},
+	"transport/quic":         {"transport", "transport/tlsconf", "wire"},
+	"transport/tlsconf":      {},
+	"transport/webtransport": {"transport", "transport/quic", "wire"},
+	"route":                  {"paths"},
+	"media":                  {"wire"},
+	"session":                {"media", "route"},
+	"lite/message":           {"paths", "wire"},
+	"lite":                   {"lite/message", "media", "paths", "route", "session", "transport", "wire"},
+	"origin":                 {"media", "paths", "route", "session"},
+	"auth":                   {"paths"},
+	"cluster":                {"internal/backoff", "paths", "route"},
+	"admin":                  {},
+	"relay":                  {"admin", "auth", "cluster", "lite", "lite/message", "media", "origin", "paths", "route", "session", "transport", "transport/quic", "transport/tlsconf", "transport/webtransport"},
+	"config":                 {"auth", "cluster", "lite", "lite/message", "paths", "relay", "route"},
+	"client":                 {"lite", "lite/message", "media", "paths", "route", "session", "transport", "transport/quic", "transport/tlsconf", "transport/webtransport"},
+	"bench":                  {"client", "media", "route"},
+	"cmd/moqmesh":            {"bench", "client", "config", "media", "paths", "relay", "route"},
+	"internal/archtest":      {},
+	"internal/backoff":       {},
+	"internal/netsim":        {},
+	"internal/peertest":      {"lite/message", "transport", "wire"},
+}
+
+type pkg struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Doc,Imports", module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// TestArrows fails on an import that the table above does not allow.
+func TestArrows(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		may, known := allowed[name]
+		if !known {
+			t.Errorf("package %s is not in the table of allowed imports", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if ours, ok := strings.CutPrefix(imp, module+"/"); ok && !slices.Contains(may, ours) {
+				t.Errorf("%s must not import %s", name, ours)
+			}
+		}
+	}
+}
+
+// TestNoCycleInTable checks the table itself: arrows go down only.
+func TestNoCycleInTable(t *testing.T) {
+	state := map[string]int{}
+	var visit func(string)
+	visit = func(n string) {
+		switch state[n] {
+		case 1:
+			t.Fatalf("the table has a cycle through %s", n)
+		case 2:
+			return
+		}
+		state[n] = 1
+		for _, next := range allowed[n] {
+			if _, ok := allowed[next]; !ok {
+				t.Errorf("%s may import %s, which the table does not have", n, next)
+			}
+			visit(next)
+		}
+		state[n] = 2
+	}
+	for _, n := range slices.Sorted(maps.Keys(allowed)) {
+		visit(n)
+	}
+}
+
+// TestPurePackages keeps clocks, randomness, logs and I/O out of the packages whose whole point is to have none.
+func TestPurePackages(t *testing.T) {
+	banned := map[string][]string{
+		"route":        {"context", "log", "log/slog", "math/rand", "math/rand/v2", "net", "os", "sync", "crypto/rand"},
+		"paths":        {"context", "log", "log/slog", "net", "os", "time"},
+		"wire":         {"context", "log", "log/slog", "net", "os", "time"},
+		"lite/message": {"context", "log", "log/slog", "net", "os", "sync"},
+	}
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		for _, imp := range p.Imports {
+			if slices.Contains(banned[name], imp) {
+				t.Errorf("%s is pure and must not import %s", name, imp)
+			}
+		}
+	}
+}
+
+// TestPackageDocs demands a package comment everywhere.
+func TestPackageDocs(t *testing.T) {
+	for _, p := range list(t) {
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
