@@ -1,0 +1,83 @@
+# CI runs these targets and nothing else. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GOLANGCI_VERSION := v2.15.0
+TOOLS := $(CURDIR)/.cache/tools
+LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+VENV := $(CURDIR)/.cache/venv
+FUZZTIME ?= 60s
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: build
+build: ## the binary, bin/moqmesh
+	go build -trimpath -o bin/moqmesh ./cmd/moqmesh
+
+.PHONY: verify
+verify: check test race e2e interop ## everything that CI runs
+
+.PHONY: check
+check: $(LINT) ## tier 0: vet, format, linters, import graph, generated pages
+	go vet ./...
+	go vet -tags e2e,interop ./test/...
+	$(LINT) run ./...
+	go test ./internal/archtest
+
+.PHONY: test
+test: ## tiers 1 to 3: unit, scripted peer, fuzz corpora, clusters in virtual time
+	go test ./...
+
+.PHONY: race
+race: ## the same under the race detector
+	go test -race ./...
+
+.PHONY: e2e
+e2e: ## tier 4: the built binary, driven as a user drives it
+	go build -race -o bin/moqmesh-race ./cmd/moqmesh
+	MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race go test -count=1 -tags e2e ./test/e2e
+
+.PHONY: interop
+interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Rust and JavaScript libraries, both directions
+	MOQMESH_BIN=$(CURDIR)/bin/moqmesh MOQMESH_JS=$(CURDIR)/.cache/js MOQMESH_PYTHON=$(VENV)/bin/python \
+		go test -count=1 -timeout 15m -tags interop ./test/interop
+
+.PHONY: bench
+bench: build ## benchmarks; docs/benchmarks.md says how to read them
+	go test -run '^$$' -bench . -benchmem ./route ./media ./lite/... ./origin
+	go run ./bench/cmd -relay bin/moqmesh
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (60s)
+	@for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## remove what the targets above made
+	rm -rf bin .cache
+
+$(LINT):
+	mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) GOFLAGS=-mod=mod go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+.cache/js/.done: test/interop/clients/package.json test/interop/clients/package-lock.json $(wildcard test/interop/clients/*.mjs)
+	mkdir -p .cache/js
+	cp test/interop/clients/*.mjs test/interop/clients/package*.json test/interop/clients/.npmrc .cache/js/
+	cd .cache/js && npm ci --no-audit --no-fund && node fit.mjs
+	touch $@
+
+.cache/venv/.done: test/interop/clients/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r test/interop/clients/requirements.txt
+	touch $@
+
+.cache/ffmpeg:
+	command -v ffmpeg >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ffmpeg; }
+	mkdir -p .cache && touch $@
