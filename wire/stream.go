@@ -1,0 +1,45 @@
+package wire
+
+import (
+	"io"
+	"slices"
+)
+
+// readStep is how far a buffer grows ahead of the bytes that have arrived.
+const readStep = 64 << 10
+
+// StreamReader is how a stream is read: a *bufio.Reader around it, for example.
+type StreamReader interface {
+	io.Reader
+	io.ByteReader
+}
+
+// ReadBody reads a length and that many bytes from a stream. A length above limit is ErrTooLarge and is
+// reported before anything is buffered. The error is io.EOF if the stream ends before the length,
+// io.ErrUnexpectedEOF if it ends later.
+func ReadBody(r StreamReader, limit uint64) ([]byte, error) {
+	n, err := ReadVarint(r)
+	if err != nil {
+		return nil, err
+	}
+	if n > limit {
+		return nil, ErrTooLarge
+	}
+	return ReadFull(r, n)
+}
+
+// ReadFull reads n bytes. The buffer grows as they arrive, so that a peer cannot make us allocate much more
+// than it sends. If the stream ends early the error is io.ErrUnexpectedEOF.
+func ReadFull(r io.Reader, n uint64) ([]byte, error) {
+	var b []byte
+	for uint64(len(b)) < n {
+		step := int(min(n-uint64(len(b)), uint64(max(readStep, len(b)))))
+		b = slices.Grow(b, step)
+		part := b[len(b) : len(b)+step]
+		if _, err := io.ReadFull(r, part); err != nil {
+			return nil, unexpected(err)
+		}
+		b = b[:len(b)+step]
+	}
+	return b, nil
+}
