@@ -1,0 +1,72 @@
+//go:build interop
+
+package interop
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// peer is one real client: a library, a wire version and a carrier.
+type peer struct {
+	library string // "js" or "rust"
+	version string // of the JavaScript library; the Rust one always agrees on lite-06
+	raw     bool   // raw QUIC instead of WebTransport (Rust)
+}
+
+func (p peer) String() string {
+	if p.library == "rust" && p.raw {
+		return "rust-lite-06-quic"
+	} else if p.library == "rust" {
+		return "rust-lite-06-webtransport"
+	}
+	return "js-" + p.version
+}
+
+var (
+	rustQUIC  = peer{library: "rust", raw: true}
+	rustWT    = peer{library: "rust"}
+	js05      = peer{library: "js", version: "lite-05"}
+	js04      = peer{library: "js", version: "lite-04"}
+	js03      = peer{library: "js", version: "lite-03"}
+	jsMoql    = peer{library: "js", version: "moql"}
+	everybody = []peer{rustQUIC, rustWT, js05, js04, js03, jsMoql}
+)
+
+// run starts one of the three clients (pub, sub, announced) against a relay.
+func (p peer) run(t *testing.T, r relay, verb string, args ...string) *process {
+	t.Helper()
+	name := p.String() + " " + verb
+	if p.library == "js" {
+		argv := []string{filepath.Join(env(t, "MOQMESH_JS"), verb+".mjs"), r.https()}
+		argv = append(argv, args...)
+		return start(t, name, "node", append(argv, "--hash", r.hash, "--version", p.version)...)
+	}
+	url := r.https()
+	if p.raw {
+		url = r.moqt()
+	}
+	argv := append([]string{"clients/lite06.py", verb, url}, args...)
+	return start(t, name, env(t, "MOQMESH_PYTHON"), append(argv, "--hash", r.hash)...)
+}
+
+// script runs one of the Python scripts beside the clients.
+func script(t *testing.T, r relay, name string, args ...string) *process {
+	t.Helper()
+	return start(t, name+" "+strings.Join(args[:1], ""), env(t, "MOQMESH_PYTHON"), append(append([]string{"clients/" + name}, args...), "--hash", r.hash)...)
+}
+
+// checkSummary demands a faultless summary with a reasonable number of frames.
+func checkSummary(t *testing.T, sub *process, atLeast float64) event {
+	t.Helper()
+	s := sub.expect(t, "summary", 30*time.Second)
+	if s["ok"] != true {
+		t.Errorf("%s: not ok: %v", sub.name, s)
+	}
+	if frames, _ := s["frames"].(float64); frames < atLeast {
+		t.Errorf("%s: %v frames, want at least %v: %v", sub.name, frames, atLeast, s)
+	}
+	return s
+}

@@ -1,0 +1,76 @@
+//go:build interop
+
+package interop
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestOneRelay plays every publisher to every viewer through one relay.
+func TestOneRelay(t *testing.T) {
+	r := startRelay(t, "relay")
+	playEachToAll(t, r, r, everybody)
+}
+
+// TestChainOfThree plays every publisher at one end of a chain to every viewer at the other.
+func TestChainOfThree(t *testing.T) {
+	relays := chain(t, 3)
+	playEachToAll(t, relays[0], relays[2], everybody)
+}
+
+func playEachToAll(t *testing.T, in, out relay, viewers []peer) {
+	for _, publisher := range everybody {
+		t.Run(publisher.String(), func(t *testing.T) {
+			path := "demo/" + publisher.String()
+			pub := publisher.run(t, in, "pub", path, "video")
+			pub.expect(t, "published", 15*time.Second)
+			var subs []*process
+			for _, v := range viewers {
+				subs = append(subs, v.run(t, out, "sub", path, "video", "--seconds", "4"))
+			}
+			for _, sub := range subs {
+				checkSummary(t, sub, 80)
+			}
+		})
+	}
+}
+
+// TestLateJoin joins in the middle of a long group: its head must come from the cache at once.
+func TestLateJoin(t *testing.T) {
+	relays := chain(t, 3)
+	pub := rustQUIC.run(t, relays[0], "pub", "late", "video", "--gop", "3000")
+	pub.expect(t, "published", 15*time.Second)
+	first := rustWT.run(t, relays[2], "sub", "late", "video", "--seconds", "12") // keeps the track flowing
+	first.expect(t, "subscribed", 15*time.Second)
+	time.Sleep(5 * time.Second)
+	for _, v := range []peer{js05, js04, jsMoql, rustQUIC} {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			sub := v.run(t, relays[2], "sub", "late", "video", "--seconds", "2")
+			// 2 s of live frames are 60; the group had at least 150 when the viewer came.
+			checkSummary(t, sub, 150)
+		})
+	}
+}
+
+// TestPublisherReconnects stops a publisher and starts it again with later groups: announcements follow, and viewers
+// that come then are served.
+func TestPublisherReconnects(t *testing.T) {
+	relays := chain(t, 3)
+	for _, publisher := range []peer{js05, rustQUIC} {
+		t.Run(publisher.String(), func(t *testing.T) {
+			path := "again/" + publisher.String()
+			watch := js05.run(t, relays[2], "announced", path, "--seconds", "30")
+			watch.expect(t, "connected", 15*time.Second)
+			for round := range 3 {
+				pub := publisher.run(t, relays[0], "pub", path, "video", "--start", fmt.Sprint(round*1000))
+				waitFor(t, 10*time.Second, "announcement", func() bool { return len(watch.find("announced")) == round+1 })
+				checkSummary(t, rustWT.run(t, relays[2], "sub", path, "video", "--seconds", "2"), 30)
+				pub.stop()
+				waitFor(t, 10*time.Second, "withdrawal", func() bool { return len(watch.find("withdrawn")) == round+1 })
+			}
+		})
+	}
+}
