@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 )
 
 // peer is one real client: a library, a wire version and a carrier.
@@ -36,37 +37,37 @@ var (
 )
 
 // run starts one of the three clients (pub, sub, announced) against a relay.
-func (p peer) run(t *testing.T, r relay, verb string, args ...string) *process {
+func (p peer) run(t *testing.T, r drive.Relay, verb string, args ...string) *drive.Process {
 	t.Helper()
 	name := p.String() + " " + verb
 	if p.library == "js" {
-		argv := []string{filepath.Join(env(t, "MOQMESH_JS"), verb+".mjs"), r.https()}
+		argv := []string{filepath.Join(drive.Env(t, "MOQMESH_JS"), verb+".mjs"), r.HTTPS()}
 		argv = append(argv, args...)
-		return start(t, name, "node", append(argv, "--hash", r.hash, "--version", p.version)...)
+		return drive.Start(t, name, "node", append(argv, "--hash", r.Hash, "--version", p.version)...)
 	}
-	url := r.https()
+	url := r.HTTPS()
 	if p.raw {
-		url = r.moqt()
+		url = r.MOQT()
 	}
 	argv := append([]string{"clients/lite06.py", verb, url}, args...)
-	return start(t, name, env(t, "MOQMESH_PYTHON"), append(argv, "--hash", r.hash)...)
+	return drive.Start(t, name, drive.Env(t, "MOQMESH_PYTHON"), append(argv, "--hash", r.Hash)...)
 }
 
 // script runs one of the Python scripts beside the clients.
-func script(t *testing.T, r relay, name string, args ...string) *process {
+func script(t *testing.T, r drive.Relay, name string, args ...string) *drive.Process {
 	t.Helper()
-	return start(t, name+" "+strings.Join(args[:1], ""), env(t, "MOQMESH_PYTHON"), append(append([]string{"clients/" + name}, args...), "--hash", r.hash)...)
+	return drive.Start(t, name+" "+strings.Join(args[:1], ""), drive.Env(t, "MOQMESH_PYTHON"), append(append([]string{"clients/" + name}, args...), "--hash", r.Hash)...)
 }
 
 // checkSummary demands a faultless summary with a reasonable number of frames.
-func checkSummary(t *testing.T, sub *process, atLeast float64) event {
+func checkSummary(t *testing.T, sub *drive.Process, atLeast float64) drive.Event {
 	t.Helper()
-	s := sub.expect(t, "summary", 30*time.Second)
+	s := sub.Expect(t, "summary", 30*time.Second)
 	if s["ok"] != true {
-		t.Errorf("%s: not ok: %v", sub.name, s)
+		t.Errorf("%s: not ok: %v", sub.Name, s)
 	}
 	if frames, _ := s["frames"].(float64); frames < atLeast {
-		t.Errorf("%s: %v frames, want at least %v: %v", sub.name, frames, atLeast, s)
+		t.Errorf("%s: %v frames, want at least %v: %v", sub.Name, frames, atLeast, s)
 	}
 	return s
 }

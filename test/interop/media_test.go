@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 )
 
 // TestMedia sends an H.264 fMP4 through a chain of three and compares every byte; the far end must still decode.
@@ -18,11 +19,11 @@ func TestMedia(t *testing.T) {
 	original, received := filepath.Join(dir, "in.mp4"), filepath.Join(dir, "out.mp4")
 	ffmpeg(t, "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=6", "-c:v", "libx264", "-preset", "veryfast",
 		"-g", "25", "-pix_fmt", "yuv420p", "-movflags", "empty_moov+frag_keyframe+default_base_moof", "-f", "mp4", original)
-	relays := chain(t, 3)
-	pub := script(t, relays[0], "media.py", "pub", relays[0].moqt(), "movie", original)
-	pub.expect(t, "published", 15*time.Second)
-	sub := script(t, relays[2], "media.py", "sub", relays[2].https(), "movie", received)
-	summary := sub.expect(t, "summary", 40*time.Second)
+	relays := drive.Chain(t, 3)
+	pub := script(t, relays[0], "media.py", "pub", relays[0].MOQT(), "movie", original)
+	pub.Expect(t, "published", 15*time.Second)
+	sub := script(t, relays[2], "media.py", "sub", relays[2].HTTPS(), "movie", received)
+	summary := sub.Expect(t, "summary", 40*time.Second)
 	want, err := os.ReadFile(original)
 	if err != nil {
 		t.Fatal(err)

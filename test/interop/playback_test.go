@@ -6,27 +6,28 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
 )
 
 // TestOneRelay plays every publisher to every viewer through one relay.
 func TestOneRelay(t *testing.T) {
-	r := startRelay(t, "relay")
+	r := drive.StartRelay(t, "relay")
 	playEachToAll(t, r, r, everybody)
 }
 
 // TestChainOfThree plays every publisher at one end of a chain to every viewer at the other.
 func TestChainOfThree(t *testing.T) {
-	relays := chain(t, 3)
+	relays := drive.Chain(t, 3)
 	playEachToAll(t, relays[0], relays[2], everybody)
 }
 
-func playEachToAll(t *testing.T, in, out relay, viewers []peer) {
+func playEachToAll(t *testing.T, in, out drive.Relay, viewers []peer) {
 	for _, publisher := range everybody {
 		t.Run(publisher.String(), func(t *testing.T) {
 			path := "demo/" + publisher.String()
 			pub := publisher.run(t, in, "pub", path, "video")
-			pub.expect(t, "published", 15*time.Second)
-			var subs []*process
+			pub.Expect(t, "published", 15*time.Second)
+			var subs []*drive.Process
 			for _, v := range viewers {
 				subs = append(subs, v.run(t, out, "sub", path, "video", "--seconds", "4"))
 			}
@@ -39,11 +40,11 @@ func playEachToAll(t *testing.T, in, out relay, viewers []peer) {
 
 // TestLateJoin joins in the middle of a long group: its head must come from the cache at once.
 func TestLateJoin(t *testing.T) {
-	relays := chain(t, 3)
+	relays := drive.Chain(t, 3)
 	pub := rustQUIC.run(t, relays[0], "pub", "late", "video", "--gop", "3000")
-	pub.expect(t, "published", 15*time.Second)
+	pub.Expect(t, "published", 15*time.Second)
 	first := rustWT.run(t, relays[2], "sub", "late", "video", "--seconds", "12") // keeps the track flowing
-	first.expect(t, "subscribed", 15*time.Second)
+	first.Expect(t, "subscribed", 15*time.Second)
 	time.Sleep(5 * time.Second)
 	for _, v := range []peer{js05, js04, jsMoql, rustQUIC} {
 		t.Run(v.String(), func(t *testing.T) {
@@ -58,18 +59,18 @@ func TestLateJoin(t *testing.T) {
 // TestPublisherReconnects stops a publisher and starts it again with later groups: announcements follow, and viewers
 // that come then are served.
 func TestPublisherReconnects(t *testing.T) {
-	relays := chain(t, 3)
+	relays := drive.Chain(t, 3)
 	for _, publisher := range []peer{js05, rustQUIC} {
 		t.Run(publisher.String(), func(t *testing.T) {
 			path := "again/" + publisher.String()
 			watch := js05.run(t, relays[2], "announced", path, "--seconds", "30")
-			watch.expect(t, "connected", 15*time.Second)
+			watch.Expect(t, "connected", 15*time.Second)
 			for round := range 3 {
 				pub := publisher.run(t, relays[0], "pub", path, "video", "--start", fmt.Sprint(round*1000))
-				waitFor(t, 10*time.Second, "announcement", func() bool { return len(watch.find("announced")) == round+1 })
+				drive.WaitFor(t, 10*time.Second, "announcement", func() bool { return len(watch.Find("announced")) == round+1 })
 				checkSummary(t, rustWT.run(t, relays[2], "sub", path, "video", "--seconds", "2"), 30)
-				pub.stop()
-				waitFor(t, 10*time.Second, "withdrawal", func() bool { return len(watch.find("withdrawn")) == round+1 })
+				pub.Stop()
+				drive.WaitFor(t, 10*time.Second, "withdrawal", func() bool { return len(watch.Find("withdrawn")) == round+1 })
 			}
 		})
 	}

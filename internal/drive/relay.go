@@ -1,0 +1,131 @@
+package drive
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Relay is one running relay process on loopback, open to everybody.
+type Relay struct {
+	*Process
+	Port, Web, Internal int
+	// Hash is the SHA-256 of its certificate, in hex.
+	Hash string
+}
+
+// HTTPS is its address for WebTransport.
+func (r Relay) HTTPS() string { return fmt.Sprintf("https://127.0.0.1:%d/", r.Port) }
+
+// MOQT is its address for raw QUIC.
+func (r Relay) MOQT() string { return fmt.Sprintf("moqt://127.0.0.1:%d/", r.Port) }
+
+// InternalURL is the address of a page on the internal listener.
+func (r Relay) InternalURL(page string) string {
+	return fmt.Sprintf("http://127.0.0.1:%d%s", r.Internal, page)
+}
+
+// StartRelay runs the binary named by MOQMESH_BIN with a file that makes it dial the given peers, and waits until it
+// serves.
+func StartRelay(t *testing.T, name string, peers ...Relay) Relay {
+	t.Helper()
+	r := Relay{Port: FreePort(t), Web: FreePort(t), Internal: FreePort(t)}
+	var connect, pins []string
+	for _, p := range peers {
+		connect = append(connect, fmt.Sprintf("%q", p.HTTPS()))
+		pins = append(pins, fmt.Sprintf("%q", p.Hash))
+	}
+	file := filepath.Join(t.TempDir(), name+".toml")
+	text := fmt.Sprintf(`drain_timeout = "1s"
+[listen]
+bind = "127.0.0.1:%d"
+[listen.tls]
+generate = ["localhost", "127.0.0.1"]
+[connect.tls]
+fingerprint = [%s]
+[cluster]
+connect = [%s]
+[web.http]
+listen = "127.0.0.1:%d"
+[internal]
+listen = "127.0.0.1:%d"
+[auth]
+public = "**"
+[log]
+level = "debug"
+`, r.Port, strings.Join(pins, ", "), strings.Join(connect, ", "), r.Web, r.Internal)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.Process = Start(t, name, Env(t, "MOQMESH_BIN"), "relay", file)
+	r.Hash = strings.TrimSpace(Get(t, fmt.Sprintf("http://127.0.0.1:%d/certificate.sha256", r.Web)))
+	return r
+}
+
+// Chain runs n relays, each of which dials the one before it, and waits until they are linked.
+func Chain(t *testing.T, n int) []Relay {
+	t.Helper()
+	relays := []Relay{StartRelay(t, "relay0")}
+	for i := 1; i < n; i++ {
+		relays = append(relays, StartRelay(t, fmt.Sprintf("relay%d", i), relays[i-1]))
+	}
+	for _, r := range relays[1:] {
+		WaitFor(t, 10*time.Second, r.Name+" linked", func() bool {
+			return strings.Contains(Get(t, r.InternalURL("/nodes")), `"id"`)
+		})
+	}
+	return relays
+}
+
+// Get fetches a page, trying for ten seconds while nobody listens, and demands status 200.
+func Get(t *testing.T, url string) string {
+	t.Helper()
+	client := http.Client{Timeout: 5 * time.Second}
+	var last error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		status, body, err := get(&client, url)
+		if err == nil && status == http.StatusOK {
+			return body
+		}
+		last = fmt.Errorf("status %d, %w", status, err)
+	}
+	t.Fatalf("GET %s: %v", url, last)
+	return ""
+}
+
+func get(client *http.Client, url string) (status int, body string, err error) {
+	resp, err := client.Get(url)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+// Metric sums the rows of a metric whose labels contain every one of the given texts.
+func (r Relay) Metric(t *testing.T, name string, labels ...string) (sum float64) {
+	t.Helper()
+rows:
+	for line := range strings.Lines(Get(t, r.InternalURL("/metrics"))) {
+		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
+			continue
+		}
+		for _, l := range labels {
+			if !strings.Contains(line, l) {
+				continue rows
+			}
+		}
+		var v float64
+		if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &v); err != nil {
+			t.Fatalf("metric %q: %v", line, err)
+		}
+		sum += v
+	}
+	return sum
+}
