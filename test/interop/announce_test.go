@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+
+	"github.com/moqmesh/moqmesh/internal/drive"
 )
 
 // TestManyBroadcasts announces 2,000 broadcasts at one end of a chain and withdraws them; everybody at the other end

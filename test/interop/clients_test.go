@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+
+	"github.com/moqmesh/moqmesh/internal/drive"
 )
 
 // peer is one real client: a library, a wire version and a carrier.

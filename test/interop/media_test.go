@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+
+	"github.com/moqmesh/moqmesh/internal/drive"
 )
 
 // TestMedia sends an H.264 fMP4 through a chain of three and compares every byte; the far end must still decode.

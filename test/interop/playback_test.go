@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+
+	"github.com/moqmesh/moqmesh/internal/drive"
 )
 
 // TestOneRelay plays every publisher to every viewer through one relay.
