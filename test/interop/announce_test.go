@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/moqmesh/moqmesh/internal/drive"
 )
 
