@@ -111,12 +111,7 @@ func (r *Reader) Bytes() []byte {
 
 // String reads a length and that many bytes of UTF-8.
 func (r *Reader) String() string {
-	p := r.Bytes()
-	if !utf8.Valid(p) {
-		r.Fail(ErrUTF8)
-		return ""
-	}
-	return string(p)
+	return r.text(r.Bytes())
 }
 
 // StringMax is String with a limit on the length in bytes. A longer one is ErrTooLarge, which is reported
@@ -134,4 +129,16 @@ func (r *Reader) Rest() []byte {
 	p := r.b
 	r.b = nil
 	return p
+}
+
+// RestString takes all bytes that are left as UTF-8.
+func (r *Reader) RestString() string { return r.text(r.Rest()) }
+
+// text is p as a string.
+func (r *Reader) text(p []byte) string {
+	if !utf8.Valid(p) {
+		r.Fail(ErrUTF8)
+		return ""
+	}
+	return string(p)
 }

@@ -28,18 +28,21 @@ func ReadBody(r StreamReader, limit uint64) ([]byte, error) {
 	return ReadFull(r, n)
 }
 
-// ReadFull reads n bytes. The buffer grows as they arrive, so that a peer cannot make us allocate much more
-// than it sends. If the stream ends early the error is io.ErrUnexpectedEOF.
-func ReadFull(r io.Reader, n uint64) ([]byte, error) {
-	var b []byte
-	for uint64(len(b)) < n {
-		step := int(min(n-uint64(len(b)), uint64(max(readStep, len(b)))))
+// ReadFull reads n bytes as AppendFull does.
+func ReadFull(r io.Reader, n uint64) ([]byte, error) { return AppendFull(nil, r, n) }
+
+// AppendFull reads n bytes and appends them to b. The slice grows as they arrive, so that a peer cannot make us
+// allocate much more than it sends. If the stream ends early the error is io.ErrUnexpectedEOF.
+func AppendFull(b []byte, r io.Reader, n uint64) ([]byte, error) {
+	for n > 0 {
+		step := int(min(n, uint64(max(readStep, len(b)))))
 		b = slices.Grow(b, step)
-		part := b[len(b) : len(b)+step]
-		if _, err := io.ReadFull(r, part); err != nil {
-			return nil, unexpected(err)
+		m, err := io.ReadFull(r, b[len(b):len(b)+step])
+		b = b[:len(b)+m]
+		if err != nil {
+			return b, unexpected(err)
 		}
-		b = b[:len(b)+step]
+		n -= uint64(step)
 	}
 	return b, nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"time"
+	"unicode/utf8"
 )
 
 // Writer appends fields to a slice. The first error sticks and is reported by Done; nothing is allocated but
@@ -81,8 +82,12 @@ func (w *Writer) Bytes(p []byte) {
 	w.b = append(AppendVarint(w.b, uint64(len(p))), p...)
 }
 
-// String appends a length and s. It does not check that s is UTF-8.
+// String appends a length and s; if s is not UTF-8 it fails with ErrUTF8.
 func (w *Writer) String(s string) {
+	if !utf8.ValidString(s) {
+		w.Fail(ErrUTF8)
+		return
+	}
 	w.b = append(AppendVarint(w.b, uint64(len(s))), s...)
 }
 
