@@ -76,7 +76,7 @@ func limit(m Decoder) uint64 {
 	case *Setup:
 		return MaxSetupBody
 	case *Goaway:
-		return wire.MaxVarintLen + MaxURI
+		return uint64(wire.VarintLen(MaxURI)) + MaxURI
 	case *Group, *Probe, *SessionInfo, *AnnounceOK, *TrackInfo:
 		return 8 * wire.MaxVarintLen
 	default:
