@@ -52,13 +52,13 @@ func normalHost(host string) (string, error) {
 	if host == "" {
 		return "", ErrHost
 	}
-	if addr, err := netip.ParseAddr(host); err == nil {
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" {
 		if addr.Is6() {
 			return "[" + addr.String() + "]", nil
 		}
 		return addr.String(), nil
 	}
-	if strings.ContainsAny(host, ":%") {
+	if strings.ContainsAny(host, ":%") || endsInNumber(host) {
 		return "", ErrURL
 	}
 	if strings.ContainsFunc(host, func(r rune) bool { return r > 0x7f }) {
@@ -69,6 +69,15 @@ func normalHost(host string) (string, error) {
 		return ascii, nil
 	}
 	return strings.ToLower(host), nil
+}
+
+// endsInNumber reports whether a host looks like an IPv4 address without being a plain one, such as "127.1" or
+// "0x7f000001": some resolvers take these for addresses.
+func endsInNumber(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // normalPort returns ":port", or nothing for the default one.

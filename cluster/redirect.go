@@ -67,7 +67,7 @@ func secure(u *url.URL) bool { return u.Scheme != "http" }
 
 // local reports whether a URL names a local host by address, or this host by its usual name.
 func local(u *url.URL) bool {
-	host := u.Hostname()
+	host := strings.TrimSuffix(u.Hostname(), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
