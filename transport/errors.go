@@ -1,9 +1,17 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"net"
 )
+
+// ErrDatagramTooLarge means that a datagram exceeds what the connection carries now, see
+// Conn.MaxDatagramSize.
+var ErrDatagramTooLarge = errors.New("datagram too large")
+
+// ErrNoDatagrams means that the connection carries no datagrams.
+var ErrNoDatagrams = errors.New("datagrams not negotiated")
 
 // StreamError reports that a stream was reset or stopped.
 type StreamError struct {

@@ -30,13 +30,6 @@ type QUIC struct {
 	ReceiveWindow, StreamReceiveWindow uint64
 }
 
-// Keys are the secrets of a socket that should survive a restart: with the same StatelessReset key
-// (and none changed in between) peers learn at once that their connections are gone, with the same
-// Token key returning clients skip address validation.
-type Keys struct {
-	StatelessReset, Token [32]byte
-}
-
 // Config is what Listen takes. TLS and Protocols are required.
 type Config struct {
 	// Addr is the UDP address to bind, host:port. Unused if PacketConn is set.

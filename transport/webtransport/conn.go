@@ -1,0 +1,238 @@
+package webtransport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/quic-go/quicvarint"
+
+	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/transport/internal/qstream"
+)
+
+// closeWait is how long an end waits for the other to confirm or to explain that the session is over.
+const closeWait = 500 * time.Millisecond
+
+// connectStream is the stream of the CONNECT request: *http3.Stream on a server, *http3.RequestStream
+// on a client.
+type connectStream interface {
+	io.ReadWriteCloser
+	StreamID() quic.StreamID
+	SetWriteDeadline(time.Time) error
+	ReceiveDatagram(context.Context) ([]byte, error)
+}
+
+// Conn is a transport.Conn on one WebTransport session.
+type Conn struct {
+	q         *quic.Conn
+	str       connectStream
+	id        uint64
+	demux     *demux
+	streams   *qstream.Group
+	info      transport.Info
+	datagrams bool // both ends have them
+
+	bidiHeader, uniHeader, datagramHeader []byte
+
+	bidi *queue[*quic.Stream]
+	uni  *queue[*quic.ReceiveStream]
+
+	ctx      context.Context // its life; the cause is the *transport.SessionError
+	cancel   context.CancelCauseFunc
+	ending   sync.Once
+	peerDone chan struct{} // closed when the peer's side of the CONNECT stream has ended
+}
+
+var _ transport.Conn = (*Conn)(nil)
+
+// options are what server and client know of a new session.
+type options struct {
+	dialed, pinned, datagrams bool
+	protocol                  string
+	url                       *url.URL
+}
+
+// newConn starts a session whose CONNECT request was accepted.
+func newConn(q *quic.Conn, str connectStream, d *demux, opts options) *Conn {
+	id := uint64(str.StreamID())
+	c := &Conn{
+		q: q, str: str, id: id, demux: d,
+		info:           qstream.Info(q, q.ConnectionState().TLS, opts.dialed, opts.pinned),
+		datagrams:      opts.datagrams,
+		bidiHeader:     quicvarint.Append(quicvarint.Append(nil, bidiStreamType), id),
+		uniHeader:      quicvarint.Append(quicvarint.Append(nil, uniStreamType), id),
+		datagramHeader: quicvarint.Append(nil, id/4),
+		bidi:           newQueue[*quic.Stream](),
+		uni:            newQueue[*quic.ReceiveStream](),
+		peerDone:       make(chan struct{}),
+	}
+	c.info.Kind = transport.KindWebTransport
+	c.info.Protocol = opts.protocol
+	c.info.URL = opts.url
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.streams = qstream.NewTrackedGroup(qstream.Mapped, c, codeSessionGone)
+	d.wg.Go(c.watch)
+	d.establish(c)
+	return c
+}
+
+// OpenStream implements transport.Conn.
+func (c *Conn) OpenStream(ctx context.Context) (transport.Stream, error) {
+	str, err := c.q.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, c.streams.Err(err)
+	}
+	s, err := qstream.NewStream(str, c.streams, c.bidiHeader)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenUniStream implements transport.Conn.
+func (c *Conn) OpenUniStream(ctx context.Context) (transport.SendStream, error) {
+	str, err := c.q.OpenUniStreamSync(ctx)
+	if err != nil {
+		return nil, c.streams.Err(err)
+	}
+	s, err := qstream.NewSendStream(str, c.streams, c.uniHeader)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// AcceptStream implements transport.Conn.
+func (c *Conn) AcceptStream(ctx context.Context) (transport.Stream, error) {
+	str, ok := c.bidi.pop(ctx, c.ctx.Done())
+	if !ok {
+		return nil, c.acceptError(ctx)
+	}
+	s, err := qstream.NewStream(str, c.streams, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// AcceptUniStream implements transport.Conn.
+func (c *Conn) AcceptUniStream(ctx context.Context) (transport.ReceiveStream, error) {
+	str, ok := c.uni.pop(ctx, c.ctx.Done())
+	if !ok {
+		return nil, c.acceptError(ctx)
+	}
+	return qstream.NewReceiveStream(str, c.streams), nil
+}
+
+func (c *Conn) acceptError(ctx context.Context) error {
+	if end := context.Cause(c.ctx); end != nil {
+		return end
+	}
+	return context.Cause(ctx)
+}
+
+var datagramBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// SendDatagram implements transport.Conn.
+func (c *Conn) SendDatagram(payload []byte) error {
+	if end := context.Cause(c.ctx); end != nil {
+		return end
+	}
+	if !c.datagrams {
+		return transport.ErrNoDatagrams
+	}
+	buf := datagramBuffers.Get().(*[]byte)
+	*buf = append(append((*buf)[:0], c.datagramHeader...), payload...)
+	err := qstream.SendDatagram(c.q, *buf)
+	datagramBuffers.Put(buf)
+	return c.streams.Err(err)
+}
+
+// ReceiveDatagram implements transport.Conn.
+func (c *Conn) ReceiveDatagram(ctx context.Context) ([]byte, error) {
+	p, err := c.str.ReceiveDatagram(ctx)
+	if err == nil {
+		return p, nil
+	}
+	if ctxErr := context.Cause(ctx); ctxErr != nil {
+		return nil, ctxErr
+	}
+	// The CONNECT stream has ended, and the session is about to.
+	<-c.ctx.Done()
+	return nil, context.Cause(c.ctx)
+}
+
+// MaxDatagramSize implements transport.Conn.
+func (c *Conn) MaxDatagramSize() int {
+	if !c.datagrams {
+		return 0
+	}
+	return max(0, qstream.MaxDatagram(c.q)-len(c.datagramHeader))
+}
+
+// Context implements transport.Conn.
+func (c *Conn) Context() context.Context { return c.ctx }
+
+// Info implements transport.Conn.
+func (c *Conn) Info() transport.Info { return c.info }
+
+// Stats implements transport.Conn.
+func (c *Conn) Stats() transport.Stats { return qstream.Stats(c.q) }
+
+// SessionEnd implements qstream.Ends: the session's own end, where there is one, says more than the
+// connection's.
+func (c *Conn) SessionEnd(err error) error {
+	if end := context.Cause(c.ctx); end != nil {
+		return end
+	}
+	return connectionEnd(err)
+}
+
+// SessionGone implements qstream.Ends.
+func (c *Conn) SessionGone(wait bool) error {
+	if wait {
+		timer := time.NewTimer(closeWait)
+		defer timer.Stop()
+		select {
+		case <-c.ctx.Done():
+		case <-timer.C:
+		}
+	}
+	return context.Cause(c.ctx)
+}
+
+// connectionEnd translates the end of a connection under a session. Codes are HTTP/3's there, but some
+// peers close the connection with the mapped code of the session instead of sending a capsule.
+func connectionEnd(err error) *transport.SessionError {
+	if app, ok := errors.AsType[*quic.ApplicationError](err); ok && app.Remote {
+		if code, ok := qstream.Unmap(uint64(app.ErrorCode)); ok {
+			return &transport.SessionError{Code: uint32(code), Reason: app.ErrorMessage, Remote: true}
+		}
+		if app.ErrorCode == 0 || app.ErrorCode == quic.ApplicationErrorCode(http3.ErrCodeNoError) {
+			return &transport.SessionError{Reason: app.ErrorMessage, Remote: true}
+		}
+	}
+	return qstream.Lost(err)
+}
+
+// connectEnd translates the end of the peer's side of the CONNECT stream without a close capsule.
+func connectEnd(err error) *transport.SessionError {
+	switch {
+	case err == io.EOF: //nolint:errorlint // bare after a clean end
+		return &transport.SessionError{Remote: true}
+	case errors.Is(err, net.ErrClosed):
+		return connectionEnd(err)
+	}
+	end := qstream.Lost(err)
+	if h3, ok := errors.AsType[*http3.Error](err); ok {
+		end.Remote = h3.Remote
+	}
+	return end
+}
