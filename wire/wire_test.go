@@ -52,14 +52,14 @@ func TestVarintRoundTrip(t *testing.T) {
 			t.Fatalf("read %d, %v", got, err)
 		}
 		for i := range b {
-			if _, _, err := wire.ParseVarint(b[:i]); err != wire.ErrShort {
+			if _, _, err := wire.ParseVarint(b[:i]); !errors.Is(err, wire.ErrShort) {
 				t.Fatalf("parse of %d bytes: %v", i, err)
 			}
 			want := io.ErrUnexpectedEOF
 			if i == 0 {
 				want = io.EOF
 			}
-			if _, err := wire.ReadVarint(bytes.NewReader(b[:i])); err != want {
+			if _, err := wire.ReadVarint(bytes.NewReader(b[:i])); !errors.Is(err, want) {
 				t.Fatalf("read of %d bytes: %v", i, err)
 			}
 		}
@@ -160,7 +160,7 @@ func TestReaderErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := wire.NewReader([]byte(tt.body))
 			tt.read(&r)
-			if err := r.Done(); err != tt.want {
+			if err := r.Done(); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if tt.want != nil {
@@ -212,7 +212,7 @@ func TestWriterErrors(t *testing.T) {
 			w.U8(1)
 			tt.write(&w)
 			b, err := w.Done()
-			if err != tt.want {
+			if !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if tt.want != nil && string(b) != "kept" {
@@ -274,7 +274,7 @@ func TestReadBody(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := wire.ReadBody(strings.NewReader(tt.stream), tt.limit)
-			if err != tt.err {
+			if !errors.Is(err, tt.err) {
 				t.Fatalf("got %v, want %v", err, tt.err)
 			}
 			if diff := cmp.Diff(tt.want, string(got)); err == nil && diff != "" {

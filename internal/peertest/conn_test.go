@@ -50,8 +50,8 @@ func TestStreamCarriesBytesUntilFIN(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		s.Write(want)
-		s.Close()
+		_, _ = s.Write(want)
+		_ = s.Close()
 	}()
 	r, err := server.AcceptStream(t.Context())
 	if err != nil {
@@ -64,8 +64,8 @@ func TestStreamCarriesBytesUntilFIN(t *testing.T) {
 	if s.Context().Err() == nil {
 		t.Error("context of the stream goes on after Close")
 	}
-	r.Write([]byte("back"))
-	r.Close()
+	_, _ = r.Write([]byte("back"))
+	_ = r.Close()
 	if got, err := io.ReadAll(s); string(got) != "back" || err != nil {
 		t.Errorf("answer is %q, %v", got, err)
 	}
@@ -80,7 +80,7 @@ func TestWriteWaitsForTheReader(t *testing.T) {
 		s, r := openUni(t, client, server, []byte("1234"))
 		written := false
 		go func() {
-			s.Write([]byte("5"))
+			_, _ = s.Write([]byte("5"))
 			written = true
 		}()
 		synctest.Wait()
@@ -101,7 +101,7 @@ func TestWriteWaitsForTheReader(t *testing.T) {
 func TestReset(t *testing.T) {
 	client, server := peertest.Pair(peertest.Options{})
 	s, r := openUni(t, client, server, []byte("lost"))
-	s.Close()
+	_ = s.Close()
 	s.Reset(7)
 	_, err := r.Read(make([]byte, 1))
 	wantStreamError(t, err, 7, true)
@@ -115,7 +115,7 @@ func TestReset(t *testing.T) {
 func TestResetAfterTheEndWasReadDoesNothing(t *testing.T) {
 	client, server := peertest.Pair(peertest.Options{})
 	s, r := openUni(t, client, server, []byte("kept"))
-	s.Close()
+	_ = s.Close()
 	if got, err := io.ReadAll(r); string(got) != "kept" || err != nil {
 		t.Fatalf("read %q, %v", got, err)
 	}
@@ -153,15 +153,15 @@ func TestPeerLearnsOfStreamsInOrderAndWhenUsed(t *testing.T) {
 		if _, err := server.AcceptUniStream(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("an unused stream was accepted: %v", err)
 		}
-		second.Write([]byte("2"))
-		second.Close()
+		_, _ = second.Write([]byte("2"))
+		_ = second.Close()
 		for i, want := range []string{"", "2"} {
 			r, err := server.AcceptUniStream(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if i == 0 {
-				first.Close()
+				_ = first.Close()
 			}
 			if got, _ := io.ReadAll(r); string(got) != want {
 				t.Errorf("stream %d holds %q, want %q", i, got, want)
@@ -173,14 +173,14 @@ func TestPeerLearnsOfStreamsInOrderAndWhenUsed(t *testing.T) {
 func TestStreamCredit(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		done func(transport.Stream, *testing.T) // by the acceptor
+		done func(transport.Stream) // by the acceptor
 		free bool
 	}{
-		{"nothing", func(transport.Stream, *testing.T) {}, false},
-		{"only received", func(s transport.Stream, t *testing.T) { s.Stop(0) }, false},
-		{"only sent", func(s transport.Stream, t *testing.T) { s.Close() }, false},
-		{"stopped and closed", func(s transport.Stream, t *testing.T) { s.Stop(0); s.Close() }, true},
-		{"read and reset", func(s transport.Stream, t *testing.T) { io.ReadAll(s); s.Reset(0) }, true},
+		{"nothing", func(transport.Stream) {}, false},
+		{"only received", func(s transport.Stream) { s.Stop(0) }, false},
+		{"only sent", func(s transport.Stream) { s.Close() }, false},
+		{"stopped and closed", func(s transport.Stream) { s.Stop(0); s.Close() }, true},
+		{"read and reset", func(s transport.Stream) { _, _ = io.ReadAll(s); s.Reset(0) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,12 +189,12 @@ func TestStreamCredit(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.Close()
+				_ = s.Close()
 				r, err := server.AcceptStream(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				tt.done(r, t)
+				tt.done(r)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err = client.OpenStream(ctx)
@@ -211,19 +211,19 @@ func TestDeadlines(t *testing.T) {
 		client, server := peertest.Pair(peertest.Options{Window: 1})
 		s, r := openUni(t, client, server, []byte("1"))
 		start := time.Now()
-		s.SetWriteDeadline(start.Add(time.Second))
+		_ = s.SetWriteDeadline(start.Add(time.Second))
 		if _, err := s.Write([]byte("2")); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("write: %v", err)
 		}
-		r.Read(make([]byte, 1))
-		r.SetReadDeadline(start.Add(3 * time.Second))
+		_, _ = r.Read(make([]byte, 1))
+		_ = r.SetReadDeadline(start.Add(3 * time.Second))
 		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("read: %v", err)
 		}
 		if d := time.Since(start); d != 3*time.Second {
 			t.Errorf("took %v", d)
 		}
-		s.SetWriteDeadline(time.Time{})
+		_ = s.SetWriteDeadline(time.Time{})
 		if _, err := s.Write([]byte("2")); err != nil {
 			t.Errorf("write after the deadline was cleared: %v", err)
 		}
@@ -286,7 +286,7 @@ func TestDatagrams(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	for range 1000 {
-		client.SendDatagram(p)
+		_ = client.SendDatagram(p)
 	}
 	none, _ := peertest.Pair(peertest.Options{DatagramSize: -1})
 	if n := none.MaxDatagramSize(); n != 0 {

@@ -29,13 +29,14 @@ type Peer struct {
 	Conn    *Conn
 	Version message.Version
 
-	t       testing.TB
+	tb      testing.TB
 	streams []*PeerStream
 }
 
 // NewPeer returns a Peer that plays conn.
-func NewPeer(t testing.TB, conn *Conn, v message.Version) *Peer {
-	return &Peer{Conn: conn, Version: v, t: t}
+func NewPeer(tb testing.TB, conn *Conn, v message.Version) *Peer {
+	tb.Helper()
+	return &Peer{Conn: conn, Version: v, tb: tb}
 }
 
 // PeerStream is one end of a stream in the hands of a Peer. What it does not want it never reads.
@@ -47,43 +48,43 @@ type PeerStream struct {
 
 // Open opens a bidirectional stream and sends parts on it.
 func (p *Peer) Open(parts ...any) *PeerStream {
-	p.t.Helper()
+	p.tb.Helper()
 	s, err := p.Conn.openStream(p.context(), bidi)
 	return p.opened(s, err, parts)
 }
 
 // OpenUni opens a unidirectional stream and sends parts on it.
 func (p *Peer) OpenUni(parts ...any) *PeerStream {
-	p.t.Helper()
+	p.tb.Helper()
 	s, err := p.Conn.openStream(p.context(), uni)
 	return p.opened(s, err, parts)
 }
 
 func (p *Peer) opened(s *Stream, err error, parts []any) *PeerStream {
-	p.t.Helper()
+	p.tb.Helper()
 	if err != nil {
-		p.t.Fatalf("open a stream: %v", err)
+		p.tb.Fatalf("open a stream: %v", err)
 	}
 	return p.track(s).Send(parts...)
 }
 
 // WantStream waits for the next bidirectional stream of the session, which has to start with parts.
 func (p *Peer) WantStream(parts ...any) *PeerStream {
-	p.t.Helper()
+	p.tb.Helper()
 	return p.accepted(bidi, parts)
 }
 
 // WantUniStream waits for the next unidirectional stream of the session, which has to start with parts.
 func (p *Peer) WantUniStream(parts ...any) *PeerStream {
-	p.t.Helper()
+	p.tb.Helper()
 	return p.accepted(uni, parts)
 }
 
 func (p *Peer) accepted(k kind, parts []any) *PeerStream {
-	p.t.Helper()
+	p.tb.Helper()
 	s, err := p.Conn.acceptStream(p.context(), k)
 	if err != nil {
-		p.t.Fatalf("want a stream: %v", err)
+		p.tb.Fatalf("want a stream: %v", err)
 	}
 	return p.track(s).Want(parts...)
 }
@@ -96,73 +97,73 @@ func (p *Peer) track(s *Stream) *PeerStream {
 
 // context gives up after Patience.
 func (p *Peer) context() context.Context {
-	ctx, cancel := context.WithTimeout(p.t.Context(), Patience)
-	p.t.Cleanup(cancel)
+	ctx, cancel := context.WithTimeout(p.tb.Context(), Patience)
+	p.tb.Cleanup(cancel)
 	return ctx
 }
 
 // SendDatagram sends parts as one datagram.
 func (p *Peer) SendDatagram(parts ...any) {
-	p.t.Helper()
+	p.tb.Helper()
 	if err := p.Conn.SendDatagram(p.encode(parts)); err != nil {
-		p.t.Fatalf("send a datagram: %v", err)
+		p.tb.Fatalf("send a datagram: %v", err)
 	}
 }
 
 // WantDatagram waits for a datagram that consists of parts.
 func (p *Peer) WantDatagram(parts ...any) {
-	p.t.Helper()
+	p.tb.Helper()
 	got, err := p.Conn.ReceiveDatagram(p.context())
 	if err != nil {
-		p.t.Fatalf("want a datagram: %v", err)
+		p.tb.Fatalf("want a datagram: %v", err)
 	}
 	if want := p.encode(parts); string(got) != string(want) {
-		p.t.Fatalf("datagram is\n%x, want\n%x", got, want)
+		p.tb.Fatalf("datagram is\n%x, want\n%x", got, want)
 	}
 }
 
 // WantClose waits for the session to close with code.
 func (p *Peer) WantClose(code uint32) {
-	p.t.Helper()
+	p.tb.Helper()
 	select {
 	case <-p.Conn.Context().Done():
 	case <-time.After(Patience):
-		p.t.Fatalf("the session is open, want it to close with 0x%x", code)
+		p.tb.Fatalf("the session is open, want it to close with 0x%x", code)
 	}
 	var se *transport.SessionError
 	err := context.Cause(p.Conn.Context())
 	if !errors.As(err, &se) || se.Transport != nil || !se.Remote || se.Code != code {
-		p.t.Fatalf("%v; want a close with 0x%x", err, code)
+		p.tb.Fatalf("%v; want a close with 0x%x", err, code)
 	}
 }
 
 // WantAlive waits until the session has nothing more to do, and fails if it has closed.
 func (p *Peer) WantAlive() {
-	p.t.Helper()
+	p.tb.Helper()
 	synctest.Wait()
 	if p.Conn.Context().Err() != nil {
-		p.t.Fatalf("want an open session: %v", context.Cause(p.Conn.Context()))
+		p.tb.Fatalf("want an open session: %v", context.Cause(p.Conn.Context()))
 	}
 }
 
 // WantIdle waits until the session has nothing more to do, and fails if it has closed or done anything that was not wanted:
 // opened a stream, sent bytes, FIN, reset or STOP_SENDING on one, or a datagram.
 func (p *Peer) WantIdle() {
-	p.t.Helper()
+	p.tb.Helper()
 	p.WantAlive()
 	p.Conn.link.mu.Lock()
 	defer p.Conn.link.mu.Unlock()
 	for k, name := range [...]string{bidi: "bidirectional", uni: "unidirectional"} {
 		if n := len(p.Conn.accept[k]); n > 0 {
-			p.t.Fatalf("%d unwanted %s streams, the first with %x", n, name, p.Conn.accept[k][0].in.buf)
+			p.tb.Fatalf("%d unwanted %s streams, the first with %x", n, name, p.Conn.accept[k][0].in.buf)
 		}
 	}
 	if n := len(p.Conn.datagrams); n > 0 {
-		p.t.Fatalf("%d unwanted datagrams, the first is %x", n, p.Conn.datagrams[0])
+		p.tb.Fatalf("%d unwanted datagrams, the first is %x", n, p.Conn.datagrams[0])
 	}
 	for i, s := range p.streams {
 		if what := s.unwanted(); what != "" {
-			p.t.Fatalf("stream %d of the test: unwanted %s", i, what)
+			p.tb.Fatalf("stream %d of the test: unwanted %s", i, what)
 		}
 	}
 }
@@ -187,7 +188,7 @@ func (s *PeerStream) unwanted() string {
 
 // encode is what parts are on the wire.
 func (p *Peer) encode(parts []any) (b []byte) {
-	p.t.Helper()
+	p.tb.Helper()
 	for _, part := range parts {
 		var err error
 		switch part := part.(type) {
@@ -207,7 +208,7 @@ func (p *Peer) encode(parts []any) (b []byte) {
 			err = fmt.Errorf("a %T cannot be sent", part)
 		}
 		if err != nil {
-			p.t.Fatalf("part %v: %v", part, err)
+			p.tb.Fatalf("part %v: %v", part, err)
 		}
 	}
 	return b
@@ -215,16 +216,16 @@ func (p *Peer) encode(parts []any) (b []byte) {
 
 // Send sends parts. It fails if the session has stopped the stream: use TrySend where it may.
 func (s *PeerStream) Send(parts ...any) *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	if err := s.TrySend(parts...); err != nil {
-		s.p.t.Fatalf("send: %v", err)
+		s.p.tb.Fatalf("send: %v", err)
 	}
 	return s
 }
 
 // TrySend sends parts and returns the error of the stream.
 func (s *PeerStream) TrySend(parts ...any) error {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	b := s.p.encode(parts)
 	if len(b) == 0 {
 		return nil
@@ -238,9 +239,9 @@ func (s *PeerStream) TrySend(parts ...any) error {
 
 // FIN ends what the peer sends.
 func (s *PeerStream) FIN() *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	if err := s.s.Close(); err != nil {
-		s.p.t.Fatalf("FIN: %v", err)
+		s.p.tb.Fatalf("FIN: %v", err)
 	}
 	return s
 }
@@ -253,70 +254,70 @@ func (s *PeerStream) Stop(code uint64) *PeerStream { s.s.Stop(code); return s }
 
 // Want reads as many bytes as parts take, and compares.
 func (s *PeerStream) Want(parts ...any) *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	want := s.p.encode(parts)
 	got := make([]byte, len(want))
 	n, err := s.readFull(got)
 	if string(got[:n]) != string(want) {
-		s.p.t.Fatalf("stream has\n%x, want\n%x (%v)", got[:n], want, err)
+		s.p.tb.Fatalf("stream has\n%x, want\n%x (%v)", got[:n], want, err)
 	}
 	return s
 }
 
 // Receive reads a message into m, for what a test cannot know beforehand.
 func (s *PeerStream) Receive(m message.Decoder) *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	if err := message.Read(s.reader(), s.p.Version, m); err != nil {
-		s.p.t.Fatalf("receive a %T: %v", m, err)
+		s.p.tb.Fatalf("receive a %T: %v", m, err)
 	}
 	return s
 }
 
 // ReceiveAll reads all bytes up to FIN.
 func (s *PeerStream) ReceiveAll() []byte {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	b, err := io.ReadAll(s.reader())
 	if err != nil {
-		s.p.t.Fatalf("read up to FIN: %v after %x", err, b)
+		s.p.tb.Fatalf("read up to FIN: %v after %x", err, b)
 	}
 	return b
 }
 
 // WantFIN fails unless the session's FIN is next.
 func (s *PeerStream) WantFIN() *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	var b [64]byte
-	if n, err := s.readFull(b[:]); err != io.EOF {
-		s.p.t.Fatalf("want FIN, got %x, %v", b[:n], err)
+	if n, err := s.readFull(b[:]); !errors.Is(err, io.EOF) {
+		s.p.tb.Fatalf("want FIN, got %x, %v", b[:n], err)
 	}
 	return s
 }
 
 // WantReset fails unless the session has reset the stream with code. What it had sent before is lost.
 func (s *PeerStream) WantReset(code uint64) *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	var se *transport.StreamError
 	_, err := io.Copy(io.Discard, s.reader())
 	if !errors.As(err, &se) || !se.Remote || se.Code != code {
-		s.p.t.Fatalf("%v; want a reset with 0x%x", orFIN(err), code)
+		s.p.tb.Fatalf("%v; want a reset with 0x%x", orFIN(err), code)
 	}
 	return s
 }
 
 // WantEnd accepts FIN or a reset with 0x1: both end a stream normally (moq-lite 12, item 11).
 func (s *PeerStream) WantEnd() *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	var se *transport.StreamError
 	_, err := io.Copy(io.Discard, s.reader())
 	if err != nil && (!errors.As(err, &se) || !se.Remote || se.Code != 1) {
-		s.p.t.Fatalf("%v; want FIN or a reset with 0x1", err)
+		s.p.tb.Fatalf("%v; want FIN or a reset with 0x1", err)
 	}
 	return s
 }
 
 // WantStop waits for STOP_SENDING with code.
 func (s *PeerStream) WantStop(code uint64) *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	out := s.s.out
 	timer := time.AfterFunc(Patience, out.wake)
 	defer timer.Stop()
@@ -324,14 +325,14 @@ func (s *PeerStream) WantStop(code uint64) *PeerStream {
 	defer s.p.Conn.link.mu.Unlock()
 	for end := time.Now().Add(Patience); out.stopped == nil; out.writer.Wait() {
 		if s.p.Conn.err != nil {
-			s.p.t.Fatalf("%v; want STOP_SENDING with 0x%x", s.p.Conn.err, code)
+			s.p.tb.Fatalf("%v; want STOP_SENDING with 0x%x", s.p.Conn.err, code)
 		}
 		if !time.Now().Before(end) {
-			s.p.t.Fatalf("the stream is not stopped, want STOP_SENDING with 0x%x", code)
+			s.p.tb.Fatalf("the stream is not stopped, want STOP_SENDING with 0x%x", code)
 		}
 	}
 	if out.stopped.Code != code {
-		s.p.t.Fatalf("stopped with 0x%x, want 0x%x", out.stopped.Code, code)
+		s.p.tb.Fatalf("stopped with 0x%x, want 0x%x", out.stopped.Code, code)
 	}
 	s.stopped = true
 	return s
@@ -339,7 +340,7 @@ func (s *PeerStream) WantStop(code uint64) *PeerStream {
 
 // Refused waits until the session has reset its side with reset and stopped the other with stop, in any order.
 func (s *PeerStream) Refused(reset, stop uint64) {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	s.WantReset(reset)
 	s.WantStop(stop)
 }
@@ -352,12 +353,12 @@ func (s *PeerStream) Urgency() int { return s.s.Urgency() }
 
 // WantNothing fails if the session has done something on the stream.
 func (s *PeerStream) WantNothing() *PeerStream {
-	s.p.t.Helper()
+	s.p.tb.Helper()
 	synctest.Wait()
 	s.p.Conn.link.mu.Lock()
 	defer s.p.Conn.link.mu.Unlock()
 	if what := s.unwanted(); what != "" {
-		s.p.t.Fatalf("unwanted %s", what)
+		s.p.tb.Fatalf("unwanted %s", what)
 	}
 	return s
 }
@@ -368,7 +369,7 @@ func (s *PeerStream) readFull(b []byte) (int, error) { return io.ReadFull(s.read
 // reader reads without buffering, so that what is not wanted stays in the stream. It gives up after Patience.
 func (s *PeerStream) reader() wire.StreamReader {
 	if err := s.s.SetReadDeadline(time.Now().Add(Patience)); err != nil {
-		s.p.t.Fatal(err)
+		s.p.tb.Fatal(err)
 	}
 	return byteReader{s.s}
 }

@@ -124,7 +124,7 @@ func (f *FrameReader) header() (h FrameHeader, err error) {
 	}
 	h.Size, err = wire.ReadVarint(f.r)
 	switch {
-	case err == io.EOF && f.v.HasTimestamps():
+	case errors.Is(err, io.EOF) && f.v.HasTimestamps():
 		return h, ErrFrameTruncated
 	case err != nil:
 		return h, truncated(err)
@@ -138,7 +138,7 @@ func (f *FrameReader) header() (h FrameHeader, err error) {
 func (f *FrameReader) payload(size uint64) ([]byte, error) {
 	if size <= uint64(f.r.Size()) {
 		p, err := f.r.Peek(int(size))
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = ErrFrameTruncated
 		}
 		f.held = len(p)

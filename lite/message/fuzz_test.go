@@ -28,6 +28,7 @@ func fuzzBody[T any, P interface {
 	*T
 	message.Decoder
 }](f *testing.F) {
+	f.Helper()
 	f.Fuzz(func(t *testing.T, version uint8, body []byte) {
 		v := validVersion(version)
 		m := P(new(T))

@@ -130,12 +130,11 @@ func toUints(v any) (l []uint64) {
 
 func loadVectors(tb testing.TB) vectorFile {
 	tb.Helper()
-	f, err := os.Open("testdata/moq-lite.json")
+	b, err := os.ReadFile("testdata/moq-lite.json")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close()
-	dec := json.NewDecoder(f)
+	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
 	var file vectorFile
 	if err := dec.Decode(&file); err != nil {
