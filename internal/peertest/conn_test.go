@@ -178,8 +178,8 @@ func TestStreamCredit(t *testing.T) {
 	}{
 		{"nothing", func(transport.Stream) {}, false},
 		{"only received", func(s transport.Stream) { s.Stop(0) }, false},
-		{"only sent", func(s transport.Stream) { s.Close() }, false},
-		{"stopped and closed", func(s transport.Stream) { s.Stop(0); s.Close() }, true},
+		{"only sent", func(s transport.Stream) { _ = s.Close() }, false},
+		{"stopped and closed", func(s transport.Stream) { s.Stop(0); _ = s.Close() }, true},
 		{"read and reset", func(s transport.Stream) { _, _ = io.ReadAll(s); s.Reset(0) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

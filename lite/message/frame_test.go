@@ -26,7 +26,7 @@ func TestParseFrameHeaderIsIncremental(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range b {
-			if _, _, err := message.ParseFrameHeader(b[:n], v); err != wire.ErrShort {
+			if _, _, err := message.ParseFrameHeader(b[:n], v); !errors.Is(err, wire.ErrShort) {
 				t.Errorf("%v: %d bytes: got %v, want %v", v, n, err, wire.ErrShort)
 			}
 		}
@@ -49,12 +49,12 @@ func TestFrameHeaderLimits(t *testing.T) {
 		{"negative delta", message.FrameHeader{Delta: wire.MinZigzag - 1}, wire.ErrRange},
 	} {
 		b, err := message.AppendFrameHeader([]byte("before"), message.Lite06, tt.h)
-		if err != tt.want || err != nil && string(b) != "before" {
+		if !errors.Is(err, tt.want) || err != nil && string(b) != "before" {
 			t.Errorf("%s: got %q, %v, want %v", tt.name, b, err, tt.want)
 		}
 	}
 	b := wire.AppendVarint([]byte{0}, message.MaxFrame+1)
-	if _, _, err := message.ParseFrameHeader(b, message.Lite06); err != message.ErrFrameTooLarge {
+	if _, _, err := message.ParseFrameHeader(b, message.Lite06); !errors.Is(err, message.ErrFrameTooLarge) {
 		t.Errorf("got %v", err)
 	}
 }
