@@ -40,14 +40,15 @@ type wireTraits struct {
 	inPlace  bool // has an in-place update
 	repeats  bool // the update is the advertisement repeated
 	withdraw bool // an explicit end counts for the withdrawal rule
+	excludes bool // announce streams state the peer's identity
 }
 
 var wires = [...]wireTraits{
 	WireLocal:       {name: "local", list: listFull, cost: costBoth, inPlace: true},
 	WireLite01:      {name: "lite-01"},
 	WireLite03:      {name: "lite-03", list: listCount},
-	WireLite04:      {name: "lite-04", list: listFull, withdraw: true},
-	WireLite05:      {name: "lite-05", list: listApart, inPlace: true, repeats: true, withdraw: true},
+	WireLite04:      {name: "lite-04", list: listFull, withdraw: true, excludes: true},
+	WireLite05:      {name: "lite-05", list: listApart, inPlace: true, repeats: true, withdraw: true, excludes: true},
 	WireLite06:      {name: "lite-06", list: listApart, cost: costBoth, inPlace: true, withdraw: true},
 	WireMoqt:        {name: "moqt", inPlace: true, repeats: true},
 	WireMoqtCluster: {name: "moqt-cluster", list: listFull, cost: costWarm, inPlace: true, repeats: true},

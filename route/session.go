@@ -1,0 +1,132 @@
+package route
+
+import "github.com/moqmesh/moqmesh/paths"
+
+// peer is a session.
+type peer struct {
+	SessionInfo
+	identity  Hop  // what the peer declared, else what we assigned it (R23)
+	learned   bool // the identity comes from an announce stream
+	goaway    bool
+	maxHops   int // our cap (R4)
+	adverts   map[AdvertID]*advert
+	consumers []*consumer // in order of arrival
+	heads     []string    // of Subscribe
+}
+
+func (t *Table) sessionUp(info *SessionInfo) error {
+	if t.peers[info.ID] != nil {
+		return ErrInUse
+	}
+	s := &peer{SessionInfo: *info, identity: info.Hop, maxHops: t.cfg.MaxHops, adverts: make(map[AdvertID]*advert)}
+	if s.identity == 0 {
+		s.identity = info.Assigned
+	}
+	s.heads = info.Subscribe.Heads()
+	t.peers[info.ID] = s
+	return nil
+}
+
+// sessionDown removes a session. Its routes are lost, which is no withdrawal (R38).
+func (t *Table) sessionDown(id SessionID) error {
+	s := t.peers[id]
+	if s == nil {
+		return ErrUnknownSession
+	}
+	consumers := s.consumers
+	s.consumers = nil
+	for _, c := range consumers {
+		t.close(c)
+	}
+	for _, a := range s.sortedAdverts() {
+		t.drop(a, GoneLost)
+		t.settleMarks(a.node)
+	}
+	delete(t.peers, id)
+	return nil
+}
+
+// drain re-prices everything learned from a session to the maximum, in place (R40).
+func (t *Table) drain(id SessionID) error {
+	s := t.peers[id]
+	if s == nil {
+		return ErrUnknownSession
+	}
+	s.goaway = true
+	for _, a := range s.sortedAdverts() {
+		if a.content == nil || a.content.cost == worst {
+			continue
+		}
+		next := &content{t.lists.get(a.content.list.hops), worst}
+		if a.reason != 0 {
+			t.setContent(a, next)
+		} else {
+			t.replace(a, next)
+		}
+	}
+	return nil
+}
+
+// sessionGrant replaces grants in place.
+func (t *Table) sessionGrant(e *SessionGrant) error {
+	s := t.peers[e.ID]
+	if s == nil {
+		return ErrUnknownSession
+	}
+	was := s.heads
+	s.Publish, s.Subscribe, s.heads = e.Publish, e.Subscribe, e.Subscribe.Heads()
+	for _, a := range s.sortedAdverts() {
+		t.regrant(a)
+	}
+	t.settle()
+	for _, c := range s.consumers {
+		t.refresh(c, was)
+		t.refresh(c, s.heads)
+	}
+	return nil
+}
+
+// regrant judges an advertisement by a new grant (R11).
+func (t *Table) regrant(a *advert) {
+	reaches := a.session.Publish.Reaches(a.node.prefix)
+	switch {
+	case a.reason == 0 && reaches:
+		t.touch(a.node) // what it can serve may differ
+	case a.reason == 0:
+		t.detach(a)
+		a.reason, a.stale = NotGranted, false
+		r := a.node.rarely()
+		r.parked = append(r.parked, a)
+		t.emit(Declined{a.session.ID, a.id, a.node.prefix, NotGranted})
+	case a.reason == NotGranted && reaches:
+		a.node.remove(a)
+		t.attach(a)
+	}
+}
+
+// identify gives a session without a declared identity the one that its announce stream states (R23:
+// moq-lite 04, 05).
+func (t *Table) identify(s *peer, x Hop) {
+	if s.Hop != 0 || s.learned || x == 0 {
+		return
+	}
+	s.identity, s.learned = x, true
+	for _, a := range s.sortedAdverts() {
+		if a.reason == 0 {
+			t.touch(a.node) // it is hidden from others than before
+		}
+	}
+}
+
+// visible reports whether a route may be shown to, or used for, the peer known as x on session s (R23).
+func (a *advert) visible(s SessionID, x Hop) bool {
+	return a.session.ID != s && (x == 0 || a.session.identity != x && !a.content.list.has(x))
+}
+
+// serves reports whether the grant lets the route serve path (R27).
+func (a *advert) serves(path string) bool { return a.session.Publish.Match(path) }
+
+// shares reports whether the grant lets the route serve anything at or below top that subscribe covers (R29).
+func (a *advert) shares(top string, subscribe paths.Set) bool {
+	return a.session.Publish.Shares(top, subscribe)
+}
