@@ -284,7 +284,7 @@ func TestReadBody(t *testing.T) {
 	}
 	failure := errors.New("reset")
 	_, err := wire.ReadFull(io.MultiReader(strings.NewReader("a"), iotest.ErrReader(failure)), 5)
-	if err != failure {
+	if !errors.Is(err, failure) {
 		t.Errorf("got %v, want that of the stream", err)
 	}
 }
@@ -293,7 +293,7 @@ func TestReadBody(t *testing.T) {
 func TestReadFullDoesNotTrustTheLength(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := wire.ReadFull(strings.NewReader("only this"), 1<<30); err != io.ErrUnexpectedEOF {
+	if _, err := wire.ReadFull(strings.NewReader("only this"), 1<<30); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
