@@ -120,7 +120,7 @@ func TestResetAfterTheEndWasReadDoesNothing(t *testing.T) {
 		t.Fatalf("read %q, %v", got, err)
 	}
 	s.Reset(7)
-	if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want EOF", err)
 	}
 }
