@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits and defaults (moq-lite.md 10, resume.md 3).
+// Limits and defaults (moq-lite 10; F12, F16, F17).
 const (
 	MaxGroupBytes    = 32 << 20
 	MaxGroupFrames   = 8192
@@ -35,6 +35,7 @@ var (
 	ErrBelowStart    = errors.New("group is below the start")
 	ErrMalformed     = errors.New("malformed track")
 	ErrNotFound      = errors.New("not found")
+	ErrBusy          = errors.New("too many fetches")
 )
 
 // Order is the stated group ordering of a track; OrderUnspecified matches any.
