@@ -22,26 +22,26 @@ type Fetch struct {
 // Fetch returns a reader of group seq from frame on, exempt from age (F10). It comes from the cache if a cached group holds
 // everything from there on and is complete or being fed, or from a running fetch that does not start above frame (F41).
 // Otherwise the second result is not nil: the caller must run that Fetch, and this reader, like those that join later,
-// gets what it brings. The error is that of a closed track, or ErrBusy.
-func (t *Track) Fetch(seq, frame uint64) (*GroupReader, *Fetch, error) {
+// gets what it brings. The error of a closed track, or ErrBusy, is what the reader returns.
+func (t *Track) Fetch(seq, frame uint64) (*GroupReader, *Fetch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return nil, nil, t.err
+		return t.refusal(seq, t.err), nil
 	}
 	if seq > maxTimestamp || frame > MaxGroupFrames {
-		return nil, nil, ErrNotFound
+		return t.refusal(seq, ErrNotFound), nil
 	}
 	if g := t.index.get(seq); g != nil && g.base <= frame && (g.complete || len(g.writers) > 0) {
-		return t.fetchReader(g, nil, frame), nil, nil
+		return t.fetchReader(g, nil, frame), nil
 	}
 	for _, f := range t.fetches[seq] {
 		if f.g.base <= frame && !f.left && (f.running || f.g.complete) {
-			return t.fetchReader(f.g, f, frame), nil, nil
+			return t.fetchReader(f.g, f, frame), nil
 		}
 	}
 	if t.fetching >= maxFetches && !t.dropOldFetch() {
-		return nil, nil, ErrBusy
+		return t.refusal(seq, ErrBusy), nil
 	}
 	f := &Fetch{g: t.newGroup(seq, frame), unwanted: make(chan struct{}), running: true}
 	f.g.fetch = f
@@ -50,7 +50,12 @@ func (t *Track) Fetch(seq, frame uint64) (*GroupReader, *Fetch, error) {
 	}
 	t.fetches[seq] = append(t.fetches[seq], f)
 	t.fetching++
-	return t.fetchReader(f.g, f, frame), f, nil
+	return t.fetchReader(f.g, f, frame), f
+}
+
+// refusal is a reader of a group that has failed already.
+func (t *Track) refusal(seq uint64, err error) *GroupReader {
+	return t.fetchReader(&group{track: t, seq: seq, err: err}, nil, 0)
 }
 
 func (t *Track) fetchReader(g *group, f *Fetch, frame uint64) *GroupReader {
