@@ -39,6 +39,14 @@ const (
 	TooDeep                       // the absolute prefix has too many segments
 )
 
+var reasonNames = [...]string{
+	"", "reflected by its sender", "loop", "no room in the hop list", "stamp in the hop list", "too many hops",
+	"outside of the grant", "too deep",
+}
+
+// String says it in words, for the log.
+func (r Reason) String() string { return reasonNames[min(int(r), len(reasonNames)-1)] }
+
 // Effects.
 type (
 	// Tell is one message to one consumer (R31).
