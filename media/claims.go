@@ -1,5 +1,7 @@
 package media
 
+import "errors"
+
 // claims is what one copy may still bring, as far as it has said so or we have asked. Pure.
 type claims struct {
 	floor    uint64 // lowest group asked for
@@ -9,6 +11,7 @@ type claims struct {
 	ended    bool
 	limit    uint64 // set by us, exclusive (F28)
 	limited  bool
+	stopped  bool  // a group was refused because of limit
 	begun    spans // streams and datagrams that arrived
 	dropped  spans // declared as not coming
 	newest   uint64
@@ -34,6 +37,13 @@ func (c *claims) admit(seq uint64) error {
 		return ErrDuplicate
 	}
 	return nil
+}
+
+// refuse notes that a group was refused with err.
+func (c *claims) refuse(seq uint64, err error) {
+	if errors.Is(err, ErrPastEnd) && !(c.ended && seq >= c.end) {
+		c.stopped = true
+	}
 }
 
 // begin notes that a group arrived.

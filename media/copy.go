@@ -147,13 +147,15 @@ func (c *Copy) update(f func(*Track, *wakes)) {
 
 // CopyState is a snapshot of a Copy.
 type CopyState struct {
-	Named  bool // it declared its start, or something arrived
-	Begun  bool // something arrived
-	Newest uint64
-	Ended  bool // it declared its end
-	End    uint64
-	Open   int    // group streams that are open
-	Limit  uint64 // just after the newest open group: the end of an old copy (F28); 0 if none is open
+	Started bool   // it declared its start
+	Start   uint64 // lowest group that it may bring
+	Begun   bool   // a group or a datagram arrived
+	Newest  uint64 // the highest of them
+	Ended   bool   // it declared its end
+	End     uint64
+	Open    int    // group streams that are open
+	Limit   uint64 // just after the newest open group: the end of an old copy (F28); 0 if none is open
+	Stopped bool   // a group was refused because of Limit; the publisher will not send it again
 }
 
 // State returns a snapshot.
@@ -162,8 +164,8 @@ func (c *Copy) State() CopyState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := CopyState{
-		Named: c.named, Begun: c.claims.any, Newest: c.claims.newest, Ended: c.claims.ended, End: c.claims.end,
-		Open: len(c.writers),
+		Started: c.claims.declared, Start: c.claims.lowest(), Begun: c.claims.any, Newest: c.claims.newest,
+		Ended: c.claims.ended, End: c.claims.end, Open: len(c.writers), Stopped: c.claims.stopped,
 	}
 	for _, w := range c.writers {
 		s.Limit = max(s.Limit, w.g.seq+1)
@@ -196,6 +198,7 @@ func (c *Copy) begin(seq, frame uint64, wk *wakes) (*GroupWriter, error) {
 		return nil, ErrPastEnd
 	}
 	if err := c.claims.admit(seq); err != nil {
+		c.claims.refuse(seq, err)
 		return nil, err
 	}
 	g := t.index.get(seq)
