@@ -1,0 +1,215 @@
+package lite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/wire"
+)
+
+// frameError says that what a group stream brought cannot be used, and with which code it is stopped.
+type frameError struct {
+	code uint64
+	err  error
+}
+
+func (e *frameError) Error() string { return e.err.Error() }
+func (e *frameError) Unwrap() error { return e.err }
+
+// receiveGroup serves a GROUP stream, whose type has been read.
+func (s *Session) receiveGroup(st transport.ReceiveStream, in *input, pending slots) {
+	var m message.Group
+	err := in.message(s.version, &m, 4*wire.MaxVarintLen)
+	pending.release()
+	if err != nil {
+		st.Stop(StreamMalformed)
+		return
+	}
+	_ = st.SetReadDeadline(time.Time{})
+	u := s.in.find(m.Subscribe)
+	if u == nil { // over, or cancelled
+		st.Stop(StreamCancelled)
+		return
+	}
+	g, code := u.begin(st, m)
+	if g == nil {
+		st.Stop(code)
+		return
+	}
+	u.conclude(g, s.readFrames(in, g.w, &u.progress))
+}
+
+// readFrames passes frames on, and counts them in progress, until the stream ends: io.EOF after a FIN between frames, a
+// *frameError if they cannot be used, else the error of the stream.
+func (s *Session) readFrames(in *input, w *media.GroupWriter, progress *atomic.Uint64) error {
+	var ts uint64
+	stamped := s.version.HasTimestamps()
+	for {
+		h, err := in.frameHeader(s.version)
+		if err != nil {
+			return frameFault(err)
+		}
+		payload, err := in.payload(int(h.Size))
+		if err != nil {
+			return frameFault(err)
+		}
+		if stamped {
+			var ok bool
+			if ts, ok = message.NextTimestamp(ts, h.Delta); !ok {
+				return &frameError{StreamMalformed, fmt.Errorf("%w: %w", media.ErrMalformed, message.ErrTimestamp)}
+			}
+		} else {
+			ts = s.receiveTime()
+		}
+		if err := w.WriteFrame(ts, payload); err != nil {
+			return &frameError{writeCode(err), err}
+		}
+		progress.Add(1)
+		s.counters.Received.Frames.Add(1)
+		s.counters.Received.Bytes.Add(uint64(len(payload)))
+	}
+}
+
+// receiveTime stands in for timestamps where the wire has none: milliseconds of the local clock.
+func (s *Session) receiveTime() uint64 {
+	return uint64(s.started.Add(time.Since(s.started)).UnixMilli())
+}
+
+// frameFault tells what the peer did wrong from how the stream failed.
+func frameFault(err error) error {
+	switch {
+	case errors.Is(err, message.ErrFrameTooLarge):
+		return &frameError{StreamFrameTooLarge, media.ErrFrameTooLarge}
+	case errors.Is(err, message.ErrFrameTruncated):
+		return &frameError{StreamMalformed, fmt.Errorf("%w: %w", media.ErrMalformed, err)}
+	case errors.Is(err, errFrameBudget):
+		return &frameError{StreamGroupTooLarge, fmt.Errorf("%w: %w", media.ErrGroupTooLarge, err)}
+	}
+	return err
+}
+
+// writeCode is the code to stop a group with that its writer takes no more of.
+func writeCode(err error) uint64 {
+	if errors.Is(err, media.ErrDuplicate) {
+		return StreamCancelled // complete by another copy
+	}
+	return StreamCode(err)
+}
+
+// incoming is an open group stream of a subscription of ours.
+type incoming struct {
+	st       transport.ReceiveStream
+	w        *media.GroupWriter
+	sequence uint64
+	cause    error // why we stopped it; guarded by the lock of the subscription
+}
+
+// stopLocked records that we stop the stream; it reports false if that has happened before.
+func (g *incoming) stopLocked(cause error) bool {
+	if g.cause != nil {
+		return false
+	}
+	g.cause = cause
+	return true
+}
+
+// begin takes up a group stream, or says with which code to stop it.
+func (u *upstream) begin(st transport.ReceiveStream, m message.Group) (*incoming, uint64) {
+	if err := u.admit(m.Sequence); err != nil {
+		if errors.Is(err, errPastEnd) && u.s.version.HasFloor() { // 06: the track fails
+			u.fail(err)
+			return nil, StreamSessionClosed
+		}
+		return nil, StreamCancelled
+	}
+	w, err := u.copy.Group(m.Sequence, m.StartFrame)
+	switch {
+	case errors.Is(err, media.ErrDuplicate):
+		return nil, StreamInternal // (moq-lite 10)
+	case errors.Is(err, media.ErrOld):
+		return nil, StreamOld
+	case err != nil:
+		return nil, StreamCancelled
+	}
+	g := &incoming{st: st, w: w, sequence: m.Sequence}
+	if !u.enter(g) {
+		w.Abort(media.ErrCancelled)
+		return nil, StreamCancelled
+	}
+	u.s.counters.Received.Groups.Add(1)
+	return g, 0
+}
+
+// enter registers an open group. If there are too many, the lowest sequence gives way. It reports false if the
+// subscription is over.
+func (u *upstream) enter(g *incoming) bool {
+	u.mu.Lock()
+	if u.over {
+		u.mu.Unlock()
+		return false
+	}
+	u.groups[g] = struct{}{}
+	var lowest *incoming
+	if len(u.groups) > u.s.cfg.Limits.IncomingGroups {
+		for o := range u.groups {
+			if o.cause == nil && (lowest == nil || o.sequence < lowest.sequence) {
+				lowest = o
+			}
+		}
+		lowest.stopLocked(media.ErrOld)
+	}
+	u.mu.Unlock()
+	if lowest != nil {
+		u.s.counters.Received.StaleGroups.Add(1)
+		lowest.st.Stop(StreamOld)
+	}
+	return true
+}
+
+// leave forgets a group that has ended.
+func (u *upstream) leave(g *incoming) {
+	u.mu.Lock()
+	delete(u.groups, g)
+	last := u.over && len(u.groups) == 0
+	u.mu.Unlock()
+	if last {
+		close(u.done)
+	}
+	u.settle()
+}
+
+// stopCause is why we stopped the group, nil if we did not.
+func (u *upstream) stopCause(g *incoming) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return g.cause
+}
+
+// conclude tells the copy how a group ended, and stops its stream if that is not over.
+func (u *upstream) conclude(g *incoming, err error) {
+	var bad *frameError
+	cause := u.stopCause(g)
+	switch {
+	case cause != nil:
+		g.w.Abort(cause)
+	case err == io.EOF:
+		g.w.Finish()
+	case errors.As(err, &bad):
+		u.s.log.Debug("group stopped", "group", g.sequence, "cause", err)
+		g.w.Abort(bad.err)
+		g.st.Stop(bad.code)
+	default:
+		err = peerError(err)
+		if errors.Is(err, media.ErrOld) {
+			u.s.counters.Received.StaleGroups.Add(1)
+		}
+		g.w.Abort(err)
+	}
+	u.leave(g)
+}

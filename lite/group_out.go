@@ -1,0 +1,268 @@
+package lite
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/wire"
+)
+
+const (
+	// joinLimit is how long the header of a group and its first batch together may be, in bytes, to go into one
+	// Write, at the price of a copy.
+	joinLimit = 16 << 10
+	// expireEvery is how often groups in flight are checked for their age, while some subscription has more than one.
+	expireEvery = 250 * time.Millisecond
+	// minBlocked is how long a Write must have taken to count as blocked.
+	minBlocked = 5 * time.Millisecond
+)
+
+// scratch holds what is assembled for a Write, which does not keep it.
+type scratch struct {
+	joined []byte
+	legacy []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// send writes one group to a stream of its own. The stream is opened when there is something to say: a frame, or that
+// there is none.
+func (w *worker) send(g *media.GroupReader) {
+	b, err := g.Next(w.waiter)
+	if err == nil || err == io.EOF {
+		var st transport.SendStream
+		if st, err = w.open(g, err); err == nil || err == io.EOF {
+			w.copy(st, g, b, err)
+			return
+		}
+	}
+	if w.isOld(err) {
+		w.sv.s.counters.Sent.StaleGroups.Add(1)
+	}
+	w.waiter.Reset()
+}
+
+// open opens the stream of a group and ranks it; it returns end, or why there is no stream. Waiting for stream credit
+// ends when the group is aborted, as expire does with one that is too old.
+func (w *worker) open(g *media.GroupReader, end error) (transport.SendStream, error) {
+	sv := w.sv
+	ctx, cancel := context.WithCancel(sv.s.conn.Context())
+	defer cancel()
+	if !w.setGiveUp(cancel) {
+		return nil, media.ErrCancelled
+	}
+	w.blocked.Store(sv.s.since())
+	st, err := sv.s.conn.OpenUniStream(ctx)
+	w.blocked.Store(0)
+	if err != nil {
+		return nil, err
+	}
+	sv.mu.Lock()
+	w.giveUp = nil
+	aborted := w.aborted
+	if !aborted {
+		w.stream = st
+	}
+	w.rank = ranked{stream: st, priority: sv.priority, id: sv.id, sequence: g.Sequence()}
+	sv.mu.Unlock()
+	switch {
+	case aborted:
+		st.Reset(StreamCancelled)
+		return nil, media.ErrCancelled
+	case g.TooOld():
+		st.Reset(StreamOld)
+		return nil, media.ErrOld
+	}
+	sv.s.ranks.add(&w.rank)
+	return st, end
+}
+
+// setGiveUp says how the wait for stream credit is ended; it reports false if the group is over already.
+func (w *worker) setGiveUp(cancel context.CancelFunc) bool {
+	w.sv.mu.Lock()
+	defer w.sv.mu.Unlock()
+	w.giveUp = cancel
+	return !w.aborted
+}
+
+// copy writes the header, batch b and what follows, and ends the stream. err is io.EOF if the group ends before b.
+func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Batch, err error) {
+	sent := &w.sv.s.counters.Sent
+	sent.Groups.Add(1)
+	// STOP_SENDING ends the group for this subscriber.
+	stop := context.AfterFunc(st.Context(), w.waiter.Cancel)
+	if err == nil {
+		err = w.write(st, g, &b, true)
+	} else if headErr := w.writeHeader(st, g); headErr != nil {
+		err = headErr
+	}
+	for err == nil {
+		if b, err = g.Next(w.waiter); err == nil {
+			err = w.write(st, g, &b, false)
+		}
+	}
+	reusable := stop()
+	w.sv.s.ranks.remove(&w.rank)
+	switch {
+	case err == io.EOF:
+		_ = st.Close()
+	case w.isOld(err):
+		sent.StaleGroups.Add(1)
+		st.Reset(StreamOld)
+	default:
+		st.Reset(endCode(err))
+	}
+	if reusable {
+		w.waiter.Reset()
+	} else {
+		w.waiter = media.NewWaiter() // the old one may be cancelled at any time
+	}
+}
+
+// endCode is the code for a group whose reader, or stream, failed with err.
+func endCode(err error) uint64 {
+	var ended *transport.StreamError
+	if errors.As(err, &ended) { // by the subscriber, or by us before
+		return StreamCancelled
+	}
+	return StreamCode(err)
+}
+
+// isOld reports whether the group ended because it became too old, be it that it was aborted for that.
+func (w *worker) isOld(err error) bool {
+	if errors.Is(err, media.ErrOld) {
+		return true
+	}
+	w.sv.mu.Lock()
+	defer w.sv.mu.Unlock()
+	return w.old
+}
+
+// write writes a batch, after the header if first, in one Write where that is cheap.
+func (w *worker) write(st transport.SendStream, g *media.GroupReader, b *media.Batch, first bool) error {
+	s := w.sv.s
+	buf := scratches.Get().(*scratch)
+	defer scratches.Put(buf)
+	var out []byte
+	if s.version.HasTimestamps() {
+		out = b.Bytes()
+	} else {
+		out = b.Legacy(&buf.legacy)
+	}
+	w.blocked.Store(s.since())
+	defer w.blocked.Store(0)
+	if first {
+		head, err := w.header(buf.joined[:0], g)
+		if err != nil {
+			return err
+		}
+		if buf.joined = head; len(head)+len(out) <= joinLimit {
+			buf.joined = append(head, out...)
+			out = buf.joined
+		} else if _, err := st.Write(head); err != nil {
+			return err
+		}
+	}
+	if _, err := st.Write(out); err != nil {
+		return err
+	}
+	s.counters.Sent.Frames.Add(uint64(b.Frames()))
+	s.counters.Sent.Bytes.Add(uint64(b.PayloadBytes()))
+	return nil
+}
+
+// header appends the type of the stream and the GROUP message. Versions that cannot say where a group starts get none
+// that starts inside: their readers never ask for it.
+func (w *worker) header(b []byte, g *media.GroupReader) ([]byte, error) {
+	m := message.Group{Subscribe: w.sv.id, Sequence: g.Sequence(), StartFrame: g.FirstFrame()}
+	return m.Append(message.UniGroup.Append(b), w.sv.s.version)
+}
+
+// writeHeader writes the header of a group without frames.
+func (w *worker) writeHeader(st transport.SendStream, g *media.GroupReader) error {
+	b, err := w.header(make([]byte, 0, 1+4*wire.MaxVarintLen), g)
+	if err == nil {
+		_, err = st.Write(b)
+	}
+	return err
+}
+
+// since is the time since the start of the session in nanoseconds, never 0.
+func (s *Session) since() int64 { return max(int64(time.Since(s.started)), 1) }
+
+// watch checks the subscriptions that have more than one group open, and only while there are any.
+type watch struct {
+	mu    sync.Mutex
+	subs  map[*serving]struct{}
+	timer *time.Timer
+	off   bool
+}
+
+// add starts watching a subscription. It may be called with the lock of the subscription, not the reverse.
+func (w *watch) add(sv *serving) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.off {
+		return
+	}
+	if w.subs == nil {
+		w.subs = make(map[*serving]struct{})
+	}
+	w.subs[sv] = struct{}{}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(expireEvery, sv.s.expire)
+	} else if len(w.subs) == 1 {
+		w.timer.Reset(expireEvery)
+	}
+}
+
+func (w *watch) remove(sv *serving) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if delete(w.subs, sv); len(w.subs) == 0 && w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// stop ends all watching.
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.off = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// due returns what to check now, and arms the timer for the next time.
+func (w *watch) due() []*serving {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.off || len(w.subs) == 0 {
+		return nil
+	}
+	subs := make([]*serving, 0, len(w.subs))
+	for sv := range w.subs {
+		subs = append(subs, sv)
+	}
+	w.timer.Reset(expireEvery)
+	return subs
+}
+
+// expire is the function of the timer.
+func (s *Session) expire() {
+	if !s.enter() {
+		return
+	}
+	defer s.leave()
+	now := s.since()
+	for _, sv := range s.watch.due() {
+		sv.expire(now)
+	}
+}
