@@ -74,7 +74,8 @@ func parseString(text string, bareHosts bool) (Entry, *EntryError) {
 		text = "https://" + text + "/"
 	}
 	bad := func(err error) (Entry, *EntryError) { return Entry{}, &EntryError{Name: shorten(text), Err: err} }
-	if !plain(text) {
+	beforeQuery, _, _ := strings.Cut(text, "?")
+	if !plain(text) || strings.Count(beforeQuery, "://") > 1 { // the latter is a list without its brackets
 		return bad(ErrURL)
 	}
 	raw, err := url.Parse(text)
@@ -235,24 +236,17 @@ func shorten(text string) string {
 	return rest
 }
 
-// hostLike reports whether text could be a host with a port: host characters only, no part longer than DNS allows.
+// hostLike reports whether text could be a host with a port. The shortest of tokens is longer than this takes.
 func hostLike(text string) bool {
-	label := 0
 	for i := range len(text) {
 		c := text[i]
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == ':', c == '[', c == ']', c == '+':
-			label++
-		case c == '.':
-			label = 0
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_:.[]+", c) >= 0:
 		default:
 			return false
 		}
-		if label > 63 {
-			return false
-		}
 	}
-	return len(text) <= 100
+	return len(text) <= 64
 }
 
 // Node is our own address (C22).

@@ -107,6 +107,8 @@ func TestParseRefuses(t *testing.T) {
 		"tcp":                         {"tcp://h:1", cluster.EntryError{Name: "tcp://h:1", Err: cluster.ErrNotDialable}},
 		"unix":                        {"unix:///run/moq", cluster.EntryError{Name: "unix://", Err: cluster.ErrNotDialable}},
 		"iroh":                        {"iroh://abc", cluster.EntryError{Name: "iroh://abc", Err: cluster.ErrNotDialable}},
+		"two in one":                  {"https://b.example/,https://c.example/", cluster.EntryError{Name: "https://b.example", Err: cluster.ErrURL}},
+		"token in the wrong place":    {"eyJhbGciOiJIUzI1NiJ9.e30.SECRETSECRETSECRETSECRETSECRETSECRETSECRETS", cluster.EntryError{Err: cluster.ErrBareHost}},
 		"space":                       {"https://b.example/a b", cluster.EntryError{Name: "https://b.example", Err: cluster.ErrURL}},
 		"leading space":               {" https://b.example/", cluster.EntryError{Err: cluster.ErrURL}},
 		"control":                     {"https://b.example/\x00", cluster.EntryError{Name: "https://b.example", Err: cluster.ErrURL}},

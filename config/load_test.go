@@ -1,0 +1,282 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/moqmesh/moqmesh/config"
+)
+
+// minimal is what no relay starts without.
+const minimal = "[auth]\npublic = \"**\"\n[listen]\ntls.generate = \"localhost\"\n"
+
+// load reads a document as the file relay.toml.
+func load(doc string, args ...string) (*config.Config, error) {
+	return loadEnv(doc, nil, args...)
+}
+
+func loadEnv(doc string, env []string, args ...string) (*config.Config, error) {
+	return config.Load(config.Input{
+		Args: append([]string{"relay.toml"}, args...), Env: env,
+		ReadFile: func(name string) ([]byte, error) {
+			if name != "relay.toml" {
+				return nil, os.ErrNotExist
+			}
+			return []byte(doc), nil
+		},
+	})
+}
+
+// TestMistyped: every row of "Mistyped setting" (faults 5). Each is refused with file, line and key.
+func TestMistyped(t *testing.T) {
+	tests := map[string]struct {
+		doc  string   // after which the minimal document follows
+		want []string // parts of the message
+	}{
+		"section":                {"[clutser]\nid = 1\n", []string{"relay.toml:1: clutser: unknown section", "[cluster]"}},
+		"key":                    {"\n[cluster]\nconect = []\n", []string{"relay.toml:3: cluster.conect: unknown key", "connect, node"}},
+		"key in the wrong table": {"[cluster]\nidle_timeout = \"10s\"\n", []string{"relay.toml:2: cluster.idle_timeout: unknown key", "there is quic.idle_timeout"}},
+		"key without a table":    {"idle_timeout = \"10s\"\n", []string{"relay.toml:1: idle_timeout: unknown key", "there is quic.idle_timeout", "[quic]", "drain_timeout"}},
+		"sub-table":              {"[connect.tsl]\nroot = []\n", []string{"relay.toml:1: connect.tsl: unknown section"}},
+		"quoted name":            {"\"listen.bind\" = \"[::]:1\"\n", []string{`relay.toml:1: "listen.bind": unknown key`}},
+		"other case":             {"[Cluster]\nid = 1\n", []string{"relay.toml:1: Cluster: unknown section"}},
+		"value for a section":    {"cluster = 1\n", []string{"relay.toml:1: cluster: is a section"}},
+		"section for a value":    {"[cluster.id]\nx = 1\n", []string{"relay.toml:1: cluster.id: want a whole number, not a table"}},
+		"duration is a number":   {"[quic]\nidle_timeout = 10\n", []string{"relay.toml:2: quic.idle_timeout: want a duration with a unit", "not a number"}},
+		"duration without unit":  {"[quic]\nidle_timeout = \"10\"\n", []string{`relay.toml:2: quic.idle_timeout: "10" is not a duration`, "a unit is required"}},
+		"negative duration":      {"[quic]\nidle_timeout = \"-1s\"\n", []string{`relay.toml:2: quic.idle_timeout: "-1s" is not a duration`}},
+		"no idle timeout":        {"[quic]\nidle_timeout = \"0s\"\n", []string{"relay.toml:2: quic.idle_timeout: must be more than nothing"}},
+		"text is a number":       {"[cluster]\ntier = 1\n", []string{"relay.toml:2: cluster.tier: want text, not a number"}},
+		"text is a date":         {"[cluster]\ntier = 1979-05-27\n", []string{"relay.toml:2: cluster.tier: want text, not a date"}},
+		"bool is text":           {"[connect]\ntls.insecure = \"yes\"\n", []string{"relay.toml:2: connect.tls.insecure: want true or false, not text"}},
+		"list of numbers":        {"[auth]\npublic_publish = [1]\n", []string{"relay.toml:2: auth.public_publish: want text or a list of text, not a number"}},
+		"address":                {"[listen]\nbind = \"localhost\"\n", []string{`relay.toml:2: listen.bind: "localhost" is not an address`}},
+		"port":                   {"[listen]\nbind = \"[::]:65536\"\n", []string{"relay.toml:2: listen.bind:"}},
+		"level":                  {"[log]\nlevel = \"loud\"\n", []string{`relay.toml:2: log.level: "loud" is not one of trace, debug`}},
+		"policy":                 {"[connect.goaway]\nredirect = \"always\"\n", []string{`relay.toml:2: connect.goaway.redirect: "always" is not one of follow`}},
+		"size":                   {"[cache]\ncapacity = \"lots\"\n", []string{`relay.toml:2: cache.capacity: "lots" is not a size`}},
+		"percentage":             {"[cache]\ncapacity = \"101%\"\n", []string{`relay.toml:2: cache.capacity: "101%" is not from 1%`}},
+		"no cache":               {"[cache]\ncapacity = 0\n", []string{"relay.toml:2: cache.capacity: must be more than nothing"}},
+		"no streams":             {"[quic]\nmax_streams = 0\n", []string{"relay.toml:2: quic.max_streams: 0 is not from 1"}},
+		"small window":           {"[quic]\nreceive_window = 1\n", []string{"relay.toml:2: quic.receive_window: 1 is not from 16384"}},
+		"shrinking backoff":      {"[connect.backoff]\nmultiplier = 0.5\n", []string{"relay.toml:2: connect.backoff.multiplier: 0.5 is less than 1"}},
+		"infinite backoff":       {"[connect.backoff]\nmultiplier = inf\n", []string{"relay.toml:2: connect.backoff.multiplier:"}},
+		"tiny backoff":           {"[connect.backoff]\ninitial = \"10ms\"\n", []string{"relay.toml:2: connect.backoff.initial: less than 50ms"}},
+		"version":                {"[listen]\nversion = [\"moq-lite-06\", \"moq-lite-7\"]\n", []string{`relay.toml:2: listen.version: "moq-lite-7" is not one of`}},
+		"version not built":      {"[listen]\nversion = \"moq-transport-18\"\n", []string{`relay.toml:2: listen.version: "moq-transport-18" is not supported yet`}},
+		"no version":             {"[listen]\nversion = []\n", []string{"relay.toml:2: listen.version: no version is left"}},
+		"fingerprint":            {"[connect.tls]\nfingerprint = \"abcd\"\n", []string{`relay.toml:2: connect.tls.fingerprint: "abcd" is not a SHA-256`}},
+		"pattern":                {"[auth]\npublic_publish = [\n\"anon\"]\n", []string{`relay.toml:2: auth.public_publish: pattern has no wildcard: "anon", write "anon/**"`}},
+		"id 0":                   {"[cluster]\nid = 0\n", []string{"relay.toml:2: cluster.id: 0 is not from 1 to 4611686018427387903"}},
+		"id -1":                  {"[cluster]\nid = -1\n", []string{"relay.toml:2: cluster.id: -1 is negative"}},
+		"id 2^62":                {"[cluster]\nid = 4611686018427387904\n", []string{"relay.toml:2: cluster.id: 4611686018427387904 is not from 1"}},
+		"id 2^64":                {"[cluster]\nid = 18446744073709551616\n", []string{"relay.toml:2: cluster.id:", "out of range"}},
+		"max_hops 0":             {"[cluster]\nmax_hops = 0\n", []string{"relay.toml:2: cluster.max_hops: 0 is not from 1 to 32"}},
+		"max_hops 33":            {"[cluster]\nmax_hops = 33\n", []string{"relay.toml:2: cluster.max_hops: 33 is not from 1 to 32"}},
+		"peer field":             {"[cluster]\nconnect = [\n  \"https://a/\",\n  { url = \"https://b/\", cosst = 1 },\n]\n", []string{"relay.toml:4: cluster.connect: entry 2 (https://b)", `"cosst": unknown field`}},
+		"field of a lone peer":   {"[cluster]\nconnect = { url = \"https://b/\", cosst = 1 }\n", []string{"relay.toml:2: cluster.connect:", "cosst"}},
+		"field of a peer table":  {"[[cluster.connect]]\nurl = \"https://a/\"\n[[cluster.connect]]\nurl = \"https://b/\"\ncosst = 1\n", []string{"relay.toml:5: cluster.connect: entry 2", "cosst"}},
+		"cost -1":                {"[cluster]\nconnect = [\"https://a/\",\n\"https://b/?cost=-1\"]\n", []string{"relay.toml:3: cluster.connect: entry 2 (https://b:443): cost is not"}},
+		"cost 1e3":               {"[cluster]\nconnect = \"https://b/?cost=1e3\"\n", []string{"relay.toml:2: cluster.connect: entry 1 (https://b:443): cost is not"}},
+		"cost 1e3 in a field":    {"[cluster]\nconnect = [{url = \"https://b/\", cost = 1e3}]\n", []string{"relay.toml:2: cluster.connect:", `"cost": cost is not`}},
+		"empty cost":             {"[cluster]\nconnect = \"https://b/?cost=\"\n", []string{"relay.toml:2: cluster.connect:", "cost is not"}},
+		"cost 2^64":              {"[cluster]\nconnect = \"https://b/?cost=18446744073709551616\"\n", []string{"relay.toml:2: cluster.connect:", "cost is not"}},
+		"cost field 2^64":        {"[cluster]\nconnect = [{url = \"https://b/\",\ncost = 18446744073709551616}]\n", []string{"relay.toml:3:", "out of range"}},
+		"bare host":              {"[cluster]\nconnect = \"b.example:443\"\n", []string{"relay.toml:2: cluster.connect:", "b.example:443", "bare host"}},
+		"peer twice":             {"[cluster]\nconnect = [\"https://b/\",\n\"https://B:443?cost=5\"]\n", []string{"relay.toml:3: cluster.connect: entry 2", "listed twice"}},
+		"carrier not built":      {"[cluster]\nconnect = \"wss://b/\"\n", []string{"relay.toml:2: cluster.connect:", "wss://b", "cannot be dialed yet"}},
+		"peer is a number":       {"[cluster]\nconnect = [1]\n", []string{"relay.toml:2: cluster.connect: entry 1: an entry is a URL or an object"}},
+		"node":                   {"[cluster]\nnode = \"ftp://h/\"\n", []string{"relay.toml:2: cluster.node: unknown scheme"}},
+		"bad UTF-8":              {"[cluster]\n\ntier = \"\xff\"\n", []string{"relay.toml:3: ", "not valid TOML: invalid UTF-8"}},
+		"cut":                    {"[cluster]\nconnect = [\"https://a/\"", []string{"relay.toml:", "not valid TOML"}},
+		"key twice":              {"[cluster]\nid = 1\nid = 2\n", []string{"relay.toml:3: cluster.id: not valid TOML", "already been defined"}},
+		"section twice":          {"[cluster]\nid = 1\n[cluster]\n", []string{"relay.toml:3: ", "not valid TOML"}},
+		"no value":               {"[cluster]\nid =\n", []string{"relay.toml:2: cluster.id: not valid TOML"}},
+		"WebSocket":              {"[web]\nws = true\n", []string{"relay.toml:2: web.ws: WebSocket sessions are not supported yet"}},
+		"headroom":               {"[cache]\nheadroom = \"1GiB\"\n", []string{"relay.toml:2: cache.headroom: is not supported yet"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(tt.doc)
+			var all config.Errors
+			if !errors.As(err, &all) || c != nil {
+				t.Fatalf("got %v, %v", c, err)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("message %q lacks %q", err, part)
+				}
+			}
+			if len(all) != 1 {
+				t.Errorf("%d errors: %v", len(all), err)
+			}
+		})
+	}
+}
+
+// TestAllErrorsAtOnce: one run shows everything that is wrong, in the order of the file.
+func TestAllErrorsAtOnce(t *testing.T) {
+	_, err := loadEnv("[listen]\nzind = 1\nbind = 1\n[cluster]\nid = 0\n[aaa]\n", []string{"MOQ_LOG_LEVEL=loud"}, "--cluster-max-hops=99")
+	var all config.Errors
+	if !errors.As(err, &all) {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range all {
+		got = append(got, e.Source+" "+e.Key)
+	}
+	want := []string{"relay.toml:2 listen.zind", "relay.toml:3 listen.bind", "relay.toml:5 cluster.id", "relay.toml:6 aaa", "MOQ_LOG_LEVEL log.level", "--cluster-max-hops cluster.max_hops"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnreadableFile(t *testing.T) {
+	dir := t.TempDir()
+	for path, reason := range map[string]string{dir: "is a directory", filepath.Join(dir, "none.toml"): "no such file"} {
+		_, err := config.Load(config.Input{Args: []string{path}})
+		if err == nil || !strings.Contains(err.Error(), path+": cannot be read: "+reason) {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+}
+
+// TestCrossChecks: rules between keys (config.md, "Cross checks at startup"). The message names the flag where no
+// layer has set the key.
+func TestCrossChecks(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(token, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ doc, want string }{
+		"nobody can connect":     {"[listen]\ntls.generate = \"localhost\"\n", "auth.public (--auth-public): no public rule"},
+		"empty rules":            {"[listen]\ntls.generate = \"localhost\"\n[auth]\npublic = \"\"\n", "relay.toml:4: auth.public: no public rule"},
+		"empty list of rules":    {"[listen]\ntls.generate = \"localhost\"\n[auth]\npublic = []\n", "relay.toml:4: auth.public: no public rule"},
+		"empty section of rules": {"[listen]\ntls.generate = \"localhost\"\n[auth]\n", "auth.public (--auth-public): no public rule"},
+		"no certificate":         {"[auth]\npublic = \"**\"\n", "listen.tls.cert (--listen-tls-cert): QUIC needs a certificate"},
+		"nobody to generate for": {"[auth]\npublic = \"**\"\n[listen]\ntls.generate = []\n", "relay.toml:4: listen.tls.generate: QUIC needs a certificate"},
+		"certificate, no key":    {minimal + "tls.cert = \"a.pem\"\n", "relay.toml:5: listen.tls.cert: certificates and keys"},
+		"key, no certificate":    {minimal + "tls.key = \"a.pem\"\n", "relay.toml:5: listen.tls.key: certificates and keys"},
+		"two certificates":       {minimal + "tls.cert = [\"a.pem\", \"b.pem\"]\ntls.key = \"a.pem\"\n", "relay.toml:6: listen.tls.key: certificates and keys"},
+		"HTTPS, no certificate":  {minimal + "[web]\nhttps.listen = \"[::]:443\"\n", "relay.toml:6: web.https.listen: HTTPS needs"},
+		"HTTPS, no key":          {minimal + "[web]\nhttps.listen = \"[::]:443\"\nhttps.cert = \"a.pem\"\n", "relay.toml:7: web.https.cert: certificates and keys"},
+		"trusting nothing":       {minimal + "[connect]\ntls.system_roots = false\n", "relay.toml:6: connect.tls.system_roots: no certificate would be trusted"},
+		"client cert, no key":    {minimal + "[connect]\ntls.cert = \"a.pem\"\n", "relay.toml:6: connect.tls.cert: connect.tls.cert and connect.tls.key go together"},
+		"client key, no cert":    {minimal + "[connect]\ntls.key = \"a.pem\"\n", "relay.toml:6: connect.tls.key: connect.tls.cert and connect.tls.key go together"},
+		"no token file":          {minimal + "[cluster]\ntoken = \"/does/not/exist\"\n", "relay.toml:6: cluster.token: the token cannot be read: no such file"},
+		"empty token file":       {minimal + "[cluster]\ntoken = '" + token + "'\n", "relay.toml:6: cluster.token: the token cannot be read"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := load(tt.doc); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("error %v, want %s…", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	self := "[cluster]\nnode = \"us.example\"\nconnect = [\"https://us.example/\", \"https://eu.example/\"]\n"
+	tests := map[string]struct {
+		doc  string
+		env  []string
+		want string // empty = none
+	}{
+		"nothing":                 {"", nil, ""},
+		"id of 2^53":              {"[cluster]\nid = 9007199254740992\n", nil, "relay.toml:6: cluster.id: 2^53 or more"},
+		"id below 2^53":           {"[cluster]\nid = 9007199254740991\n", nil, ""},
+		"keep-alive too long":     {"[quic]\nkeep_alive = \"10s\"\n", nil, "relay.toml:6: quic.keep_alive: 10s is not below quic.idle_timeout (10s)"},
+		"idle timeout too short":  {"[quic]\nidle_timeout = \"2s\"\n", nil, "quic.keep_alive: 3s is not below quic.idle_timeout (2s)"},
+		"keep-alive off":          {"[quic]\nkeep_alive = \"0s\"\n", nil, ""},
+		"internal in public":      {"[internal]\nlisten = \"[::]:4444\"\n", nil, "relay.toml:6: internal.listen:"},
+		"internal on loopback":    {"[internal]\nlisten = \"127.0.0.1:4444\"\n", nil, ""},
+		"internal on a private":   {"[internal]\nlisten = \"10.0.0.1:4444\"\n", nil, ""},
+		"insecure":                {"[connect]\ntls.insecure = true\n", nil, "relay.toml:6: connect.tls.insecure:"},
+		"ourselves in the list":   {self, nil, "relay.toml:7: cluster.connect: our own address"},
+		"HTTPS off":               {"[web]\nhttps.cert = \"a\"\nhttps.key = \"a\"\n", nil, "relay.toml:6: web.https.cert: without effect"},
+		"inert key":               {"[quic]\nqlog = \"/tmp/q\"\n", nil, "relay.toml:6: quic.qlog: accepted without effect"},
+		"inert key, what happens": {"[quic]\ncongestion_control = \"loss\"\n", nil, ""},
+		"unknown variable":        {"", []string{"MOQ_LISTEN_PORT=tcp://10.0.0.1:80"}, "MOQ_LISTEN_PORT: unknown variable, ignored"},
+		"other variable":          {"", []string{"MOQ_SOMETHING=1", "MOQMESH=1"}, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			doc := minimal
+			if tt.doc != "" {
+				doc += tt.doc
+			}
+			c, err := loadEnv(doc, tt.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(c.Warnings, "\n")
+			if tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) || len(c.Warnings) > 1 {
+				t.Errorf("warnings %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestOurselvesAreNotDialed goes with the warning.
+func TestOurselvesAreNotDialed(t *testing.T) {
+	c, err := load(minimal + "[cluster]\nnode = \"us.example\"\nconnect = [\"https://us.example/\", \"https://eu.example/\"]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Cluster.Peers) != 1 || c.Cluster.Peers[0].Key() != "https://eu.example/" || c.Cluster.Node.Key() != "https://us.example/" {
+		t.Errorf("peers %v, node %v", c.Cluster.Peers, c.Cluster.Node)
+	}
+}
+
+// TestOneStringIsAList (faults 5), for every list.
+func TestOneStringIsAList(t *testing.T) {
+	if _, err := load(minimal + "[cluster]\nconnect = \"https://a/,https://b/\"\n"); err == nil || !strings.Contains(err.Error(), "relay.toml:6: cluster.connect") {
+		t.Errorf("a comma splits no text in a file: %v", err)
+	}
+	c, err := load(minimal + "version = \"moq-lite-05\"\n[cluster]\nconnect = \"https://a/\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Cluster.Peers) != 1 || len(c.Listen.Versions) != 1 || len(c.Listen.TLS.Generate) != 1 || len(c.Auth.Public.Both) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestSecretsAreNotShown (faults 6): markers in every place where a credential may stand, right or wrong.
+func TestSecretsAreNotShown(t *testing.T) {
+	docs := []string{
+		"[cluster]\nconnect = [\"https://a/?jwt=SECRET&cost=x\"]\n",
+		"[cluster]\nconnect = [\"SECRET.SECRET.SECRETSECRETSECRETSECRETSECRETSECRETSECRETSECRETSECRETSECRET\"]\n",
+		"[cluster]\nconnect = [\"https://SECRET@a/SECRET?jwt=SECRET\", \"https://a/SECRET?jwt=SECRET2\"]\n",
+		"[cluster]\nconnect = [{url = \"https://a/?jwt=SECRET\", token = \"SECRET\"}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = \"SEC RET SECRET\"}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = SECRET}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = \"SECRET\\q\"}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = 'SECRET\n'}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = \"SECRET\"} \"SECRET\"]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = 12SECRET}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = 12.SECRET}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = +SECRET}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = 1979-SECRET}]\n",
+		"[cluster]\nconnect = [{url = \"https://a/\", token = \"SECRET\nSECRET\"}]\n",
+		"[cluster]\nnode = \"https://a b/?jwt=SECRET\"\n",
+		"[cluster]\ntoken = \"SECRET.SECRET.SECRET\"\n",
+	}
+	for _, doc := range docs {
+		_, err := load(minimal + doc)
+		if err == nil {
+			t.Errorf("accepted: %s", doc)
+		} else if strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s\nshows %s", doc, err)
+		}
+	}
+	for _, args := range [][]string{{"--cluster-connect=https://a/?jwt=SECRET&cost=x"}, {"--cluster-token=SECRET"}, {"--cluster-node=https://a/ ?jwt=SECRET"}} {
+		if _, err := load(minimal, args...); err == nil || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: error %v", args, err)
+		}
+	}
+}

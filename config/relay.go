@@ -1,0 +1,142 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/internal/backoff"
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/relay"
+	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/transport/endpoint"
+	"github.com/moqmesh/moqmesh/transport/tlsconf"
+)
+
+// Relay turns the settings into what a relay takes: files of trust are read, patterns compiled, sizes worked out. The
+// configuration itself does not live on in the relay.
+func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
+	admit, err := auth.NewPublic(c.Auth.Public)
+	if err != nil {
+		return relay.Config{}, fmt.Errorf("auth.public: %w", err)
+	}
+	trust, err := c.Connect.TLS.client()
+	if err != nil {
+		return relay.Config{}, err
+	}
+	capacity, err := c.Cache.Capacity.Resolve()
+	if err != nil {
+		return relay.Config{}, fmt.Errorf("cache.capacity: %w", err)
+	}
+	quic := c.QUIC.endpoint()
+	return relay.Config{
+		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: c.Cluster.Node.Key(),
+		Listen:       endpoint.Config{Addr: c.Listen.Bind, QUIC: quic},
+		Certificates: tlsconf.Config{Pairs: pairs(c.Listen.TLS.Pairs), Generate: c.Listen.TLS.Generate},
+		Versions:     c.Listen.Versions,
+		Handshake:    orNever(c.Listen.Timeout),
+		Dial: endpoint.DialConfig{
+			Addr: c.Connect.Bind, TLS: trust, Race: c.Connect.Race, ResolutionDelay: c.Connect.ResolutionDelay,
+			Timeout: c.Connect.Timeout, QUIC: quic,
+		},
+		DialVersions: c.Connect.Versions,
+		Peers:        c.Cluster.Peers,
+		Cluster: cluster.Config{
+			Token:   c.Cluster.TokenFile,
+			Backoff: backoff.Policy{Initial: c.Connect.Backoff.Initial, Multiplier: c.Connect.Backoff.Multiplier},
+			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
+		},
+		PeerTier: c.Cluster.Tier,
+		Auth:     admit,
+		Web: relay.Web{
+			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,
+			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)},
+		},
+		Internal: c.Internal.Listen,
+		Cache:    media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
+		Logger:   logger,
+	}, nil
+}
+
+// never is a time limit that no handshake reaches.
+const never = 100 * 365 * 24 * time.Hour
+
+// orNever reads 0 as no limit.
+func orNever(d time.Duration) time.Duration {
+	if d == 0 {
+		return never
+	}
+	return d
+}
+
+func (q QUIC) endpoint() endpoint.QUIC {
+	keepAlive := q.KeepAlive
+	if keepAlive == 0 {
+		keepAlive = -1 // off
+	}
+	return endpoint.QUIC{
+		IdleTimeout: q.IdleTimeout, KeepAlive: keepAlive, MaxStreams: q.MaxStreams,
+		ReceiveWindow: q.ReceiveWindow, StreamReceiveWindow: q.StreamReceiveWindow,
+	}
+}
+
+func pairs(in []CertPair) []tlsconf.Pair {
+	out := make([]tlsconf.Pair, 0, len(in))
+	for _, p := range in {
+		out = append(out, tlsconf.Pair{Cert: p.Cert, Key: p.Key})
+	}
+	return out
+}
+
+// client reads the files that say whom a dial trusts and what it presents.
+func (c ClientTLS) client() (tlsconf.ClientConfig, error) {
+	out := tlsconf.ClientConfig{Insecure: c.Insecure, ServerName: c.HostName}
+	for _, text := range c.Fingerprints {
+		f, err := tlsconf.ParseFingerprint(text)
+		if err != nil {
+			return out, fmt.Errorf("connect.tls.fingerprint: %w", err)
+		}
+		out.Fingerprints = append(out.Fingerprints, f)
+	}
+	if len(c.Roots) > 0 {
+		pool, err := c.roots()
+		if err != nil {
+			return out, fmt.Errorf("connect.tls.root: %w", err)
+		}
+		out.Roots = pool
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return out, fmt.Errorf("connect.tls.cert: %w", err)
+		}
+		out.Certificate = &pair
+	}
+	return out, nil
+}
+
+func (c ClientTLS) roots() (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if c.SystemRoots {
+		system, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, err
+		}
+		pool = system
+	}
+	for _, file := range c.Roots {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s holds no certificate", file)
+		}
+	}
+	return pool, nil
+}
