@@ -1,0 +1,360 @@
+package origin
+
+import (
+	"time"
+
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/session"
+)
+
+// maxCopies is how many upstream subscriptions of one track may overlap (F35).
+const maxCopies = 3
+
+// core decides for one logical track: which source is asked, which copy serves, which one only finishes what it has
+// begun, when the track ends and when it is forgotten. It has no goroutine, clock or I/O: the owner tells it what
+// happened and when, and carries out the effects it returns, in order. What lives in memory only, the places of the
+// copies in the media track, it sees to itself.
+type core struct {
+	// Fixed.
+	linger   time.Duration
+	maxAge   time.Duration // cap on retention windows (F12)
+	newTrack func(media.Info) *media.Track
+	waker    func(copyID) media.Waker
+	fixed    *media.Info // what the front remembers of the track (F22), with the capped retention window
+
+	// Sources.
+	layers [][]source                // as last told, see routesChanged
+	out    map[sourceID]exclusion    // not to be asked
+	infos  map[sourceID]media.Info   // answers that passed the check (F8)
+	probe  *probe                    // the question in flight
+	last   error                     // why the last source fell out
+	track  *media.Track              // nil until a source was accepted
+	keep   bool                      // what is cached outlives the readers (F16)
+	end    uint64                    // highest end that a source has declared, if ends
+	ends   bool                      //
+	over   bool                      // ended cleanly (F39)
+	apart  bool                      // over, and a later source is for a new logical track
+	gone   bool                      // failed or forgotten
+	asks   bool                      // readers want a non-empty range
+	want   media.Subscription        // their aggregate, if asks
+	here   int                       // readers
+	wait   int                       // requests that need a source: for properties, for a group
+	forget time.Time                 // when the track without readers is forgotten; zero = it is in use
+	copies []*upstreamCopy           // in the order in which they were made
+	buried []*media.Copy             // to be closed once their successors are there
+	seq    uint64                    // of ids
+	effs   []effect                  //
+	now    time.Time                 // of the event at hand
+	serves int                       // how often a copy became the serving one
+}
+
+type (
+	// sourceID is the sequence number of a route: one that is withdrawn and comes back is another source (F25).
+	sourceID uint64
+	// copyID names a copy or question of one track, never again.
+	copyID uint64
+)
+
+// source is a route as a place to get the track from.
+type source struct {
+	id     sourceID
+	caps   session.Caps
+	goaway bool // takes no new requests (R41)
+	local  bool // published in this process
+	// via and path say whom to ask for what. The core does not look at them.
+	via  *Session
+	path string
+}
+
+// exclusion is why a source is not asked.
+type exclusion struct {
+	why exclusionKind
+	err error
+}
+
+type exclusionKind uint8
+
+const (
+	refused    exclusionKind = iota // F26
+	mismatched                      // F23
+	closing                         // its session is ending; this does not count as a refusal (F25)
+	ended                           // it is done with the track (F39)
+)
+
+// probe is a request for the properties of the track.
+type probe struct {
+	id  copyID
+	src source
+}
+
+// phase is how far a copy has come.
+type phase uint8
+
+const (
+	reserved phase = iota // its source's properties are being checked; it holds the place of the next copy (F33)
+	asked                 // subscribed, not accepted yet
+	serving
+	old // it finishes the groups it has open (F28)
+)
+
+// upstreamCopy is one copy. Its media part is closed by the core.
+type upstreamCopy struct {
+	id    copyID
+	src   source
+	phase phase
+	media *media.Copy
+	sent  media.Subscription // as last asked
+	limit uint64             // of an old copy: just after its newest open group
+	ended bool               // it has declared its end
+}
+
+// event is what happened to a track.
+type event interface{ event() }
+
+type (
+	// demandChanged says what readers want now. want is their aggregate if asks, which is false if there is nothing
+	// to ask for (F4).
+	demandChanged struct {
+		asks    bool
+		want    media.Subscription
+		readers int
+		waiting int
+	}
+	// routesChanged brings the sources in the order in which they are to be tried: by covering prefix, deepest first,
+	// then by rank. The first prefix with a source that is not excluded decides alone (R27).
+	routesChanged struct{ layers [][]source }
+	// infoAnswered is the answer to askInfo.
+	infoAnswered struct {
+		id   copyID
+		info media.Info
+		err  error
+	}
+	// copyOpened says that a SUBSCRIBE was written.
+	copyOpened struct{ id copyID }
+	// copyMoved says that the media copy has something to tell (see media.Track.NewCopy).
+	copyMoved struct{ id copyID }
+	// copyDone says that an upstream subscription is over: nil after a clean end of the track.
+	copyDone struct {
+		id  copyID
+		err error
+	}
+	// sourceLost says that the session of a source has ended, or takes no requests.
+	sourceLost struct {
+		src source
+		err error
+	}
+	// evicted asks a track without readers to go.
+	evicted struct{}
+	// closed ends the track for everyone.
+	closed struct{ err error }
+	// tick says that the deadline has come.
+	tick struct{}
+)
+
+func (demandChanged) event() {}
+func (routesChanged) event() {}
+func (infoAnswered) event()  {}
+func (copyOpened) event()    {}
+func (copyMoved) event()     {}
+func (copyDone) event()      {}
+func (sourceLost) event()    {}
+func (evicted) event()       {}
+func (closed) event()        {}
+func (tick) event()          {}
+
+// effect is what the owner of a core must do.
+type effect interface{ effect() }
+
+type (
+	// askInfo asks a source for the properties; the answer comes as infoAnswered.
+	askInfo struct {
+		id  copyID
+		src source
+	}
+	// cancelInfo gives up a question; its answer is ignored.
+	cancelInfo struct{ id copyID }
+	// trackReady says that core.track is there: what waits for it can go on.
+	trackReady struct{}
+	// openCopy subscribes upstream; copyOpened and copyDone follow.
+	openCopy struct {
+		id    copyID
+		src   source
+		info  media.Info
+		sub   media.Subscription
+		media *media.Copy
+	}
+	// updateCopy changes what a copy asks for.
+	updateCopy struct {
+		id  copyID
+		sub media.Subscription
+	}
+	// cancelCopy unsubscribes.
+	cancelCopy struct{ id copyID }
+	// servedBy says that a copy was accepted and serves from now on.
+	servedBy struct{ src source }
+	// excluded says that a source fell out, for the log and the counters.
+	excluded struct {
+		src source
+		exclusion
+	}
+	// partTrack says that the next request for this name is for a new logical track.
+	partTrack struct{}
+	// failTrack says that the track has ended with an error, which readers have got already.
+	failTrack struct{ err error }
+	// forgetTrack says that the track has ended and nobody is left.
+	forgetTrack struct{}
+)
+
+func (askInfo) effect()     {}
+func (cancelInfo) effect()  {}
+func (trackReady) effect()  {}
+func (openCopy) effect()    {}
+func (updateCopy) effect()  {}
+func (cancelCopy) effect()  {}
+func (servedBy) effect()    {}
+func (excluded) effect()    {}
+func (partTrack) effect()   {}
+func (failTrack) effect()   {}
+func (forgetTrack) effect() {}
+
+// apply takes in one event. After failTrack or forgetTrack there is nothing more to come.
+func (c *core) apply(now time.Time, ev event) []effect {
+	if c.gone {
+		return nil
+	}
+	c.now, c.effs = now, nil
+	switch ev := ev.(type) {
+	case demandChanged:
+		c.demand(ev)
+	case routesChanged:
+		c.reroute(ev.layers)
+	case infoAnswered:
+		c.answered(ev)
+	case copyOpened:
+		c.opened(ev.id)
+	case copyMoved:
+		c.moved(ev.id)
+	case copyDone:
+		c.done(ev)
+	case sourceLost:
+		c.exclude(ev.src, ev.err)
+	case evicted:
+		if c.here+c.wait == 0 {
+			c.leave()
+		}
+	case closed:
+		c.fail(ev.err)
+	case tick:
+		if !c.forget.IsZero() && !now.Before(c.forget) {
+			c.leave()
+		}
+	}
+	c.decide()
+	for _, m := range c.buried {
+		m.Close()
+	}
+	c.buried = c.buried[:0]
+	return c.effs
+}
+
+// deadline is when a tick is due; zero = never.
+func (c *core) deadline() time.Time { return c.forget }
+
+func (c *core) emit(e effect) { c.effs = append(c.effs, e) }
+
+func (c *core) nextID() copyID {
+	c.seq++
+	return copyID(c.seq)
+}
+
+// decide brings about what should be so now. Every event ends here.
+func (c *core) decide() {
+	if c.gone {
+		return
+	}
+	if !c.asks || c.over && c.here == 0 {
+		c.dropCopies() // F4
+	}
+	if c.here+c.wait == 0 {
+		c.stopProbe()
+		c.rest()
+		return
+	}
+	c.forget = time.Time{}
+	if c.over {
+		c.stopProbe()
+		return
+	}
+	t, ok := c.pick()
+	c.probeFor(t, ok)
+	if c.asks {
+		c.copyFor(t, ok)
+	}
+	if !ok {
+		c.dry()
+	}
+}
+
+// rest lets a track without readers linger (F16), or go.
+func (c *core) rest() {
+	switch {
+	case c.track == nil, !c.keep, len(c.layers) == 0:
+		c.leave()
+	case c.forget.IsZero():
+		c.forget = c.now.Add(c.linger)
+	}
+}
+
+// leave forgets the track.
+func (c *core) leave() {
+	c.close(media.ErrCancelled)
+	c.emit(forgetTrack{})
+}
+
+// dry handles that no source is left to ask. What a live copy still brings is waited for (F37, F38); then the track
+// ends, cleanly if every source has said so (F39).
+func (c *core) dry() {
+	live, finishing := 0, true
+	for _, u := range c.copies {
+		live++
+		finishing = finishing && (u.ended || u.phase == old)
+	}
+	switch {
+	case c.ends && finishing && !c.beyond(c.end):
+		c.over = true
+		c.track.End(c.end)
+	case live == 0:
+		c.fail(c.cause())
+	}
+}
+
+// beyond says whether something at or above group was delivered.
+func (c *core) beyond(group uint64) bool {
+	n, ok := c.track.Newest()
+	return ok && n >= group
+}
+
+// fail ends the track for everyone.
+func (c *core) fail(err error) {
+	c.close(err)
+	c.emit(failTrack{err})
+}
+
+func (c *core) close(err error) {
+	c.gone = true
+	c.stopProbe()
+	if c.track != nil {
+		c.track.Close(err)
+	}
+	c.dropCopies()
+}
+
+// demand notes what readers want; what the copies ask for follows.
+func (c *core) demand(ev demandChanged) {
+	c.asks, c.want, c.here, c.wait = ev.asks, ev.want, ev.readers, ev.waiting
+	if c.asks {
+		for _, u := range c.copies {
+			c.refresh(u)
+		}
+	}
+}

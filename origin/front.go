@@ -1,0 +1,255 @@
+package origin
+
+import (
+	"container/list"
+	"net"
+
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/paths"
+	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/session"
+)
+
+// front is one logical broadcast as seen by all requesters with the same horizon. It is created by the first request
+// and ends when no route is left and its last track has ended (F37, F38). The owner goroutine has it.
+type front struct {
+	frontKey
+	layers [][]source // candidates now, see routesChanged
+	tracks map[string]*track
+	// infos is what the tracks were first accepted with (F22).
+	infos map[string]media.Info
+	idle  *list.Element // while there are no tracks
+}
+
+// frontKey names a front. The horizon hides nothing unless a covering route passes through the requester (F21).
+type frontKey struct {
+	path    string
+	horizon route.Requester
+}
+
+// resolve finds or makes the logical track of a request. first is given to a new track's goroutine.
+type resolve struct {
+	s     *Session
+	path  string // absolute
+	track string
+	first trackMessage
+	reply chan resolved
+}
+
+type resolved struct {
+	track *track
+	isNew bool // it has got the message
+	err   error
+}
+
+func (m *resolve) handle(w *owner) {
+	t, isNew, err := w.resolve(m)
+	m.reply <- resolved{t, isNew, err}
+}
+
+func (w *owner) resolve(m *resolve) (t *track, isNew bool, err error) {
+	if w.closing || w.sessions[m.s.id] == nil {
+		return nil, false, net.ErrClosed
+	}
+	f := w.front(m.path, m.s)
+	if f == nil || len(f.layers) == 0 {
+		return nil, false, session.ErrUnroutable // at once (R28), also while others drain (F38)
+	}
+	if t := f.tracks[m.track]; t != nil {
+		return t, false, nil
+	}
+	if w.tracks >= w.o.cfg.Tracks && !w.makeRoom() {
+		w.settle(f)
+		return nil, false, session.ErrNoCapacity
+	}
+	return w.newTrack(f, m), true, nil
+}
+
+// front finds or makes the front of a request; nil if no route covers the path.
+func (w *owner) front(path string, s *Session) *front {
+	x := w.table.Requester(s.id)
+	x.Local = s.peer.LocalOnly
+	if !w.table.Through(path, x) {
+		x = route.Requester{Local: x.Local}
+	}
+	key := frontKey{path, x}
+	if f := w.fronts[key]; f != nil {
+		return f
+	}
+	layers := w.layers(key)
+	if len(layers) == 0 {
+		return nil
+	}
+	f := &front{
+		frontKey: key, layers: layers, tracks: make(map[string]*track), infos: make(map[string]media.Info),
+	}
+	w.fronts[key] = f
+	for p, ok := path, true; ok; p, ok = paths.Parent(p) {
+		if w.below[p] == nil {
+			w.below[p] = make(map[*front]struct{})
+		}
+		w.below[p][f] = struct{}{}
+	}
+	return f
+}
+
+// layers lists the sources of a front in the order in which they are to be tried, by deciding prefix (R27).
+func (w *owner) layers(k frontKey) [][]source {
+	var out [][]source
+	seen := make(map[uint64]bool)
+	for {
+		routes := w.table.Candidates(k.path, k.horizon, func(r route.Route) bool { return seen[r.Seq] })
+		if len(routes) == 0 {
+			return out
+		}
+		layer := make([]source, 0, len(routes))
+		for _, r := range routes {
+			seen[r.Seq] = true
+			if src, ok := w.source(k.path, r); ok {
+				layer = append(layer, src)
+			}
+		}
+		if len(layer) > 0 {
+			out = append(out, layer)
+		}
+	}
+}
+
+func (w *owner) source(path string, r route.Route) (source, bool) {
+	s := w.sessions[r.Session]
+	if s == nil || s.up == nil {
+		return source{}, false
+	}
+	rel, ok := paths.Suffix(s.peer.Root, path)
+	if !ok {
+		return source{}, false
+	}
+	return source{
+		id: sourceID(r.Seq), caps: s.caps, goaway: r.Goaway, local: s.peer.Wire == route.WireLocal, via: s, path: rel,
+	}, true
+}
+
+// reselect tells the tracks of a front what its routes are now (F18).
+func (w *owner) reselect(f *front) {
+	f.layers = w.layers(f.frontKey)
+	for _, t := range f.tracks {
+		t.reroute(f.layers)
+	}
+	w.settle(f)
+}
+
+// settle keeps, parks or removes a front, by what it is still good for.
+func (w *owner) settle(f *front) {
+	switch {
+	case len(f.tracks) > 0:
+		if f.idle != nil {
+			w.idle.Remove(f.idle)
+			f.idle = nil
+		}
+	case len(f.layers) == 0 || len(f.infos) == 0:
+		w.removeFront(f)
+	case f.idle == nil:
+		f.idle = w.idle.PushBack(f)
+		if w.idle.Len() > maxIdleFronts {
+			w.removeFront(w.idle.Front().Value.(*front))
+		}
+	}
+}
+
+func (w *owner) removeFront(f *front) {
+	if f.idle != nil {
+		w.idle.Remove(f.idle)
+		f.idle = nil
+	}
+	delete(w.fronts, f.frontKey)
+	for p, ok := f.path, true; ok; p, ok = paths.Parent(p) {
+		if delete(w.below[p], f); len(w.below[p]) == 0 {
+			delete(w.below, p)
+		}
+	}
+}
+
+// newTrack starts a logical track in f.
+func (w *owner) newTrack(f *front, m *resolve) *track {
+	var fixed *media.Info
+	if info, ok := f.infos[m.track]; ok {
+		fixed = &info
+	}
+	t := newTrack(w.o, f.frontKey, m.track, fixed, f.layers)
+	t.front = f
+	f.tracks[m.track] = t
+	w.settle(f)
+	w.tracks++
+	w.actors[t] = struct{}{}
+	w.o.counters.tracks.Store(int64(w.tracks))
+	go t.run(m.first)
+	return t
+}
+
+// makeRoom asks the track that has been without readers for the longest time to go.
+func (w *owner) makeRoom() bool {
+	e := w.resting.Front()
+	if e == nil {
+		return false
+	}
+	t := e.Value.(*track)
+	w.unrest(t)
+	t.evict()
+	return true
+}
+
+// unlist takes a track out of its front, so that the next request makes a new one.
+func (w *owner) unlist(t *track) {
+	w.unrest(t)
+	if t.front.tracks[t.name] != t {
+		return
+	}
+	delete(t.front.tracks, t.name)
+	w.tracks--
+	w.o.counters.tracks.Store(int64(w.tracks))
+	w.settle(t.front)
+}
+
+func (w *owner) unrest(t *track) {
+	if t.resting != nil {
+		w.resting.Remove(t.resting)
+		t.resting = nil
+	}
+}
+
+// What tracks tell the owner.
+type (
+	// trackParted says that the next request for the name needs a new track.
+	trackParted struct{ t *track }
+	// trackFixed says which properties a track was first accepted with (F22).
+	trackFixed struct {
+		t    *track
+		info media.Info
+	}
+	// trackRests says that a track has no readers, or has some again.
+	trackRests struct {
+		t     *track
+		rests bool
+	}
+	// actorEnded says that the goroutine of a track is about to return.
+	actorEnded struct{ t *track }
+)
+
+func (m trackParted) handle(w *owner) { w.unlist(m.t) }
+
+func (m trackFixed) handle(w *owner) {
+	f := m.t.front
+	if _, known := f.infos[m.t.name]; known || len(f.infos) >= maxProperties {
+		return
+	}
+	f.infos[m.t.name] = m.info
+}
+
+func (m trackRests) handle(w *owner) {
+	w.unrest(m.t)
+	if m.rests && m.t.front.tracks[m.t.name] == m.t {
+		m.t.resting = w.resting.PushBack(m.t)
+	}
+}
+
+func (m actorEnded) handle(w *owner) { delete(w.actors, m.t) }
