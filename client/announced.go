@@ -67,18 +67,23 @@ func (c *Client) Announced(ctx context.Context, prefix string) (*Announcements, 
 		return nil, &RequestError{Op: "announced", Path: prefix, Err: err}
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &Announcements{
-		link: c.link, prefix: path, bell: newBell(), cancel: cancel, over: make(chan struct{}),
-		adverts: make(map[session.AdvertID]string),
-		now:     make(map[string]Announcement),
-		told:    make(map[string]bool),
-		pending: make(map[string]bool),
-	}
+	a := newAnnouncements(c.link, path)
+	a.cancel = cancel
 	if !c.start(func() { a.run(life) }) {
 		cancel()
 		return nil, &RequestError{Op: "announced", Path: prefix, Err: ErrClosed}
 	}
 	return a, nil
+}
+
+func newAnnouncements(link *link, prefix string) *Announcements {
+	return &Announcements{
+		link: link, prefix: prefix, bell: newBell(), over: make(chan struct{}),
+		adverts: make(map[session.AdvertID]string),
+		now:     make(map[string]Announcement),
+		told:    make(map[string]bool),
+		pending: make(map[string]bool),
+	}
 }
 
 // run keeps the stream until it ends.

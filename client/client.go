@@ -20,7 +20,6 @@ const sweepEvery = 250 * time.Millisecond
 // Client is one session with a relay, or with any other MoQ peer. Its methods may be called concurrently. The owner
 // must call Close or Shutdown, also after the session has failed.
 type Client struct {
-	cfg   Config
 	cache *media.Cache
 	local *local
 	link  *link
@@ -129,24 +128,28 @@ func requestPath(raw string) string {
 	return path
 }
 
-// connect does the handshake and starts to serve the session.
+// connect does the handshake.
 func connect(ctx context.Context, conn transport.Conn, path string, cfg Config) (*Client, error) {
-	cache := media.NewCache(media.CacheConfig{Capacity: cfg.CacheBytes})
-	c := &Client{cfg: cfg, cache: cache, local: newLocal(cfg.Hop, cache)}
 	sess, err := lite.Connect(ctx, conn, lite.Config{
 		Hop: cfg.Hop, Versions: cfg.Versions, Logger: cfg.Logger, HandshakeTimeout: cfg.DialTimeout,
 		Role: cfg.Role, Path: path, Price: cfg.Price,
 	})
 	if err != nil {
-		conn.Close(lite.SessionNoError, "")
-		return nil, err
+		return nil, err // the connection has been closed
 	}
+	return serve(sess, cfg), nil
+}
+
+// serve starts a client on a session.
+func serve(sess *lite.Session, cfg Config) *Client {
+	cache := media.NewCache(media.CacheConfig{Capacity: cfg.CacheBytes})
+	c := &Client{cache: cache, local: newLocal(cfg.Hop, cache)}
 	c.link = newLink(c.local, sess)
 	life, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	c.start(func() { c.link.run(life) })
 	c.start(func() { c.sweep(life) })
-	return c, nil
+	return c
 }
 
 // sweep tells the cache the time until the client is closed.

@@ -32,6 +32,10 @@ func (c *Client) fetch(ctx context.Context, req FetchRequest) (*GroupReader, err
 		return nil, err
 	}
 	group, asked := c.cache.NewTrack(info).Fetch(req.Group, req.Frame)
+	if asked == nil { // no group can have that number
+		group.Close()
+		return nil, ErrNotFound
+	}
 	if req.End != nil {
 		group.Limit(*req.End)
 	}

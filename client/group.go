@@ -3,17 +3,17 @@ package client
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/moqmesh/moqmesh/media"
 )
 
 // GroupReader reads the frames of one group. One goroutine may use it at a time.
 type GroupReader struct {
-	g     *media.GroupReader
-	batch media.Batch
-	at    int    // next frame of batch
-	stop  func() // ends a fetch; nil for groups of a subscription
+	g      *media.GroupReader
+	batch  media.Batch
+	at     int           // next frame of batch
+	waiter *media.Waiter // nil until it is needed
+	stop   func()        // ends a fetch; nil for groups of a subscription
 }
 
 // Sequence is the number of the group.
@@ -41,11 +41,13 @@ func (g *GroupReader) fill(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	w := waiters.Get().(*media.Waiter)
-	stop := context.AfterFunc(ctx, w.Cancel)
-	batch, err := g.g.Next(w)
-	if stop() {
-		waiters.Put(w) // else Cancel may come yet
+	if g.waiter == nil {
+		g.waiter = media.NewWaiter()
+	}
+	stop := context.AfterFunc(ctx, g.waiter.Cancel)
+	batch, err := g.g.Next(g.waiter)
+	if !stop() {
+		g.waiter = nil // Cancel may come yet
 	}
 	switch {
 	case errors.Is(err, media.ErrCancelled) && ctx.Err() != nil:
@@ -56,8 +58,6 @@ func (g *GroupReader) fill(ctx context.Context) error {
 	g.batch, g.at = batch, 0
 	return nil
 }
-
-var waiters = sync.Pool{New: func() any { return media.NewWaiter() }}
 
 // Close says that the reader is done with the group. It may be called twice.
 func (g *GroupReader) Close() {

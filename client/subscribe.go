@@ -67,7 +67,7 @@ func (c *Client) subscribe(ctx context.Context, path, track string, sub Subscrip
 	}
 	r.track = c.cache.NewTrack(info)
 	r.copy = r.track.NewCopy(nil)
-	r.reader = r.track.NewReader(sub, r)
+	r.reader = r.track.NewReader(unfloored(sub), r)
 	req := session.SubscribeRequest{Path: path, Track: track, Subscription: sub, Info: info}
 	r.up, err = c.link.sess.Subscribe(ctx, req, r.copy)
 	if err != nil {
@@ -82,6 +82,16 @@ func (c *Client) subscribe(ctx context.Context, path, track string, sub Subscrip
 		return nil, ErrClosed
 	}
 	return r, nil
+}
+
+// unfloored is sub for the reader on this side: without a start it takes all that comes, since the publisher decides where
+// delivery begins and its streams overtake each other.
+func unfloored(sub Subscription) Subscription {
+	sub.Latest = false
+	if sub.Start == nil {
+		sub.Start = &Position{}
+	}
+	return sub
 }
 
 // TrackReader reads one subscription. Its methods may be called concurrently.
@@ -130,8 +140,12 @@ func (r *TrackReader) follow() {
 // Info are the properties of the track.
 func (r *TrackReader) Info() Info { return r.track.Info() }
 
-// Start is the first group that will be delivered, as soon as that is known: nothing below is coming.
-func (r *TrackReader) Start() (group uint64, ok bool) { return r.reader.Start() }
+// Start is the first group that will be delivered, once the publisher has said so: nothing below is coming. Wires before
+// moq-lite 05 never say it.
+func (r *TrackReader) Start() (group uint64, ok bool) {
+	state := r.copy.State()
+	return state.Start, state.Started
+}
 
 // End is the end of the track, exclusive, as soon as it is known.
 func (r *TrackReader) End() (group uint64, ok bool) { return r.reader.End() }
@@ -214,7 +228,7 @@ func (r *TrackReader) Update(sub Subscription) error {
 	if closed {
 		return ErrClosed
 	}
-	r.reader.Update(sub)
+	r.reader.Update(unfloored(sub))
 	if !r.link.sess.Caps().Update {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,32 +15,68 @@ import (
 // announceBuffer is the read buffer of an ANNOUNCE stream of ours, in bytes.
 const announceBuffer = 4 << 10
 
-// listen asks for announcements below prefix and passes them on until the peer ends the stream or the session ends. A
-// reset, a message that cannot be decoded and a broken rule end the session (moq-lite 4.2).
-func (s *Session) listen(prefix string) {
-	if s.leaving.Load() { // no new requests after a GOAWAY
-		return
+// AnnounceSink takes the announcements of one stream, as a session.Handler takes those of a session: in order, by one
+// goroutine.
+type AnnounceSink interface {
+	Announce(id session.AdvertID, ad session.Advertisement) error
+	Reannounce(id session.AdvertID, ad session.Advertisement) error
+	Withdraw(id session.AdvertID, explicit bool)
+	// Ready says that everything that was announced at first has come. Versions 03 and 04 do not tell.
+	Ready()
+}
+
+// Announced asks for announcements below prefix, beside the interests of Run, and passes them to a sink of their own.
+// It returns nil when the peer has ended the stream, the cause of ctx when that ends, and else how the session has ended:
+// a reset, a message that cannot be decoded and a broken rule end it (moq-lite 4.2). What was announced has been withdrawn
+// by then.
+func (s *Session) Announced(ctx context.Context, prefix string, sink AnnounceSink) error {
+	if !s.enter() {
+		return s.closedError()
 	}
-	l := listener{s: s, prefix: prefix, ids: make(map[uint64]advert), names: make(map[string]uint64)}
-	err := l.run()
+	defer s.leave()
+	return s.announce(ctx, &listener{prefix: prefix, sink: sink, ready: sink.Ready})
+}
+
+// listen asks for announcements on behalf of the handler, until the session ends.
+func (s *Session) listen(prefix string) {
+	_ = s.announce(s.conn.Context(), &listener{prefix: prefix, sink: s.handler, ready: func() {}})
+}
+
+// announce runs a listener to its end.
+func (s *Session) announce(ctx context.Context, l *listener) error {
+	if s.leaving.Load() { // no new requests after a GOAWAY
+		return session.ErrGoingAway
+	}
+	l.s, l.ids, l.names = s, make(map[uint64]advert), make(map[string]uint64)
+	err := l.run(ctx)
 	l.withdraw()
 	if err == io.EOF { // the peer has no more to announce
-		return
+		return nil
+	}
+	if ctx.Err() != nil && s.conn.Context().Err() == nil {
+		return context.Cause(ctx)
 	}
 	var broken *violation
 	if !errors.As(err, &broken) {
 		err = fmt.Errorf("announce stream: %w", peerError(err))
 	}
-	_ = s.fail(err)
+	return s.fail(err)
 }
 
 // listener reads one ANNOUNCE stream of ours.
 type listener struct {
 	s      *Session
 	prefix string
+	sink   interface {
+		Announce(id session.AdvertID, ad session.Advertisement) error
+		Reannounce(id session.AdvertID, ad session.Advertisement) error
+		Withdraw(id session.AdvertID, explicit bool)
+	}
+	ready  func()
 	ids    map[uint64]advert // live announce ids; before 06 we count them as 06 does
 	names  map[string]uint64 // live suffixes with their announce id
 	next   uint64            // announce id
+	active uint64            // how many are announced at first, as far as the peer has said
 	sender route.Hop         // of ANNOUNCE_OK
 }
 
@@ -50,10 +87,10 @@ type advert struct {
 	declined bool // occupies its name and id, and is kept from the host
 }
 
-// run reads until the stream ends.
-func (l *listener) run() error {
+// run reads until the stream or ctx ends.
+func (l *listener) run(ctx context.Context) error {
 	v := l.s.version
-	st, err := l.s.conn.OpenStream(l.s.conn.Context())
+	st, err := l.s.conn.OpenStream(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,6 +104,8 @@ func (l *listener) run() error {
 		return err
 	}
 	defer st.Close() // also after the peer's FIN
+	stop := context.AfterFunc(ctx, func() { st.Stop(StreamCancelled) })
+	defer stop()
 	in := newInput(st, announceBuffer)
 	if err := l.first(in); err != nil {
 		return decodeViolation(err)
@@ -96,12 +135,16 @@ func (l *listener) first(in *input) error {
 				return err
 			}
 		}
+		l.ready()
 	case v.HasAnnounceOK():
 		var m message.AnnounceOK
 		if err := message.Read(in, v, &m); err != nil {
 			return err
 		}
-		l.sender = route.Hop(m.Hop)
+		l.sender, l.active = route.Hop(m.Hop), m.Active
+		if m.Active == 0 {
+			l.ready()
+		}
 	}
 	return nil
 }
@@ -147,10 +190,14 @@ func (l *listener) start(m message.Announce) error {
 	l.ids[l.next] = a
 	l.next++
 	l.s.counters.Received.AnnouncesStarted.Add(1)
-	if a.declined {
-		return nil
+	var err error
+	if !a.declined {
+		err = l.verdict(l.sink.Announce(a.id, l.advertisement(m)))
 	}
-	return l.verdict(l.s.handler.Announce(a.id, l.advertisement(m)))
+	if l.next == l.active {
+		l.ready()
+	}
+	return err
 }
 
 // restart replaces a live announcement in place.
@@ -163,7 +210,7 @@ func (l *listener) restart(id uint64, m message.Announce) error {
 		return nil
 	}
 	m.Suffix = a.suffix
-	return l.verdict(l.s.handler.Reannounce(a.id, l.advertisement(m)))
+	return l.verdict(l.sink.Reannounce(a.id, l.advertisement(m)))
 }
 
 // retract ends an announcement: by id on 06, else by name, where an unknown one is ignored.
@@ -196,7 +243,7 @@ func (l *listener) gone(a advert, explicit bool) {
 	l.s.announced.Add(-1)
 	l.s.counters.Received.AnnouncesEnded.Add(1)
 	if !a.declined {
-		l.s.handler.Withdraw(a.id, explicit)
+		l.sink.Withdraw(a.id, explicit)
 	}
 }
 
