@@ -26,6 +26,9 @@ func (t *Table) read(s *peer, prefix string, ad *Advertised) (reading, error) {
 		}
 		t.readWire(s, ad, &r)
 	}
+	if s.goaway {
+		r.cost = worst // (R40)
+	}
 	switch {
 	case r.reason != 0:
 	case paths.Depth(prefix) > paths.MaxSegments:
@@ -55,9 +58,6 @@ func (t *Table) readWire(s *peer, ad *Advertised, r *reading) {
 		return
 	}
 	r.cost = received(s.Wire, ad.Cost, length).charge(s.Price) // (R10)
-	if s.goaway {
-		r.cost = worst // (R40)
-	}
 }
 
 // checkHops is the validity of a list as received (R3).

@@ -54,7 +54,7 @@ func (t *Table) drain(id SessionID) error {
 	}
 	s.goaway = true
 	for _, a := range s.sortedAdverts() {
-		if a.content == nil || a.content.cost == worst {
+		if a.content == nil {
 			continue
 		}
 		next := &content{t.lists.get(a.content.list.hops), worst}
