@@ -39,7 +39,7 @@ func (c Capacity) resolve(system fs.FS) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return total / 100 * c.Percent, nil
+	return total/100*c.Percent + total%100*c.Percent/100, nil
 }
 
 // memory is the smaller of the machine's memory and the limits of the control groups that the process is in.

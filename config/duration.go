@@ -52,7 +52,7 @@ var (
 // parseDuration reads whole numbers with units, with or without spaces between: "300ms", "1h 30m".
 func parseDuration(text string) (time.Duration, error) {
 	sum, ok := uint64(0), false
-	for rest := strings.TrimSpace(text); rest != ""; ok = true {
+	for rest := strings.Trim(text, " "); rest != ""; ok = true {
 		n, unit, after, err := quantity(rest)
 		factor := durationUnits[unit]
 		if err != nil || factor == 0 {
@@ -72,7 +72,7 @@ func parseDuration(text string) (time.Duration, error) {
 
 // parseSize reads a number of bytes with or without a unit.
 func parseSize(text string) (int64, error) {
-	n, unit, rest, err := quantity(strings.TrimSpace(text))
+	n, unit, rest, err := quantity(strings.Trim(text, " "))
 	if err != nil || rest != "" {
 		return 0, errSize
 	}

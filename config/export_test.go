@@ -7,6 +7,8 @@ var (
 	ParseDuration = parseDuration
 	ParseSize     = parseSize
 	Positions     = positions
+	FlagName      = flagName
+	EnvName       = envName
 )
 
 // ResolveIn is Resolve with another file system.
@@ -26,13 +28,24 @@ func Keys() (out []KeyInfo) {
 	return out
 }
 
-// OutsideNames lists the settings that are known but do not exist.
-func OutsideNames() (inertNames, unsupportedNames []string) {
+// Outside is a setting that is known but does not exist.
+type Outside struct{ Name, Off string }
+
+// OutsideNames lists them.
+func OutsideNames() (inertNames, unsupportedNames []Outside) {
 	for _, o := range inert {
-		inertNames = append(inertNames, o.name)
+		inertNames = append(inertNames, Outside{o.name, o.off})
 	}
 	for _, o := range unsupported {
-		unsupportedNames = append(unsupportedNames, o.name)
+		unsupportedNames = append(unsupportedNames, Outside{o.name, o.off})
 	}
 	return inertNames, unsupportedNames
+}
+
+// Renamed lists the old names.
+func Renamed() (names []string) {
+	for _, r := range renamed {
+		names = append(names, r.name)
+	}
+	return names
 }

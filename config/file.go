@@ -79,13 +79,16 @@ func (f *file) visit(path string, raw any) {
 		}})
 		return
 	}
+	table, isTable := raw.(map[string]any)
+	if isTable && len(table) > 0 && knownSections[path] {
+		f.walk(path, table)
+		return
+	}
 	if f.l.outside(inFile, path, f.source(path), raw) {
 		return
 	}
-	table, isTable := raw.(map[string]any)
 	switch {
-	case isTable && knownSections[path]:
-		f.walk(path, table)
+	case isTable && knownSections[path]: // empty
 	case knownSections[path]:
 		f.l.errs.add(f.source(path), path, "is a section, not a setting")
 	default:
@@ -100,7 +103,8 @@ func (f *file) source(path string) string {
 	return f.name
 }
 
-// keysByName are the settings; knownSections are the tables that hold settings of any kind, at any depth.
+// keysByName are the settings; knownSections are the tables that hold settings of any kind, old ones included, at any
+// depth.
 var (
 	keysByName    = index(func(k *key) string { return k.name })
 	knownSections = findSections()
@@ -128,6 +132,9 @@ func findSections() map[string]bool {
 	}
 	for _, o := range slices.Concat(inert, unsupported) {
 		add(o.name)
+	}
+	for _, r := range renamed {
+		add(r.name)
 	}
 	return out
 }
