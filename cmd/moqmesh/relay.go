@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"github.com/moqmesh/moqmesh/config"
+	"github.com/moqmesh/moqmesh/relay"
+)
+
+// development runs a relay on localhost with no configuration and says how to try it.
+func development(stdout, stderr io.Writer) error {
+	cfg := config.Development()
+	return serve(cfg, stderr, func() {
+		host := "localhost:4443"
+		fmt.Fprintf(stdout, "publish: moqmesh pub http://%s/ demo\n", host)
+		fmt.Fprintf(stdout, "watch:   moqmesh sub http://%s/ demo\n", host)
+		fmt.Fprintf(stdout, "look:    http://%s/sessions\n", cfg.Internal.Listen)
+	})
+}
+
+// configured runs a relay by its file, the environment and flags.
+func configured(args []string, stdout, stderr io.Writer) error {
+	cfg, err := config.Load(config.Input{Args: args, Env: os.Environ()})
+	if errors.Is(err, config.ErrHelp) {
+		return usage(stdout)
+	}
+	if err != nil {
+		return err
+	}
+	return serve(cfg, stderr, func() {})
+}
+
+// serve runs a relay until signals end it; ready is called when it serves.
+func serve(cfg *config.Config, stderr io.Writer, ready func()) error {
+	log := newLogger(stderr, cfg.Log.Level)
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	rc, err := cfg.Relay(log)
+	if err != nil {
+		return err
+	}
+	// From here on a signal means an orderly end, also one that comes while the sockets are being bound.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	r, err := relay.New(rc)
+	if err != nil {
+		return err
+	}
+	ready()
+	log.Info("stopping", "signal", (<-signals).String(), "drain", cfg.DrainTimeout)
+	return drain(r, cfg.DrainTimeout, signals)
+}
+
+var (
+	errDeadline = errors.New("the drain deadline")
+	errSecond   = errors.New("a second signal")
+)
+
+// drain gives the sessions time to leave, until the deadline or a second signal.
+func drain(r *relay.Relay, timeout time.Duration, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	timer := time.AfterFunc(timeout, func() { cancel(errDeadline) })
+	defer timer.Stop()
+	if timeout == 0 {
+		cancel(errDeadline)
+	}
+	go func() {
+		select {
+		case <-signals:
+			cancel(errSecond)
+		case <-ctx.Done():
+		}
+	}()
+	return r.Shutdown(ctx)
+}
+
+// newLogger writes one line per event: coloured on a terminal, plain key=value elsewhere.
+func newLogger(w io.Writer, level slog.Level) *slog.Logger {
+	if f, ok := w.(*os.File); ok && isTerminal(f) {
+		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly}))
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,93 @@
+package relay
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/transport/endpoint"
+	"github.com/moqmesh/moqmesh/transport/tlsconf"
+)
+
+// Config is what New takes. Auth and one kind of certificate are required; the rest has defaults.
+type Config struct {
+	// Hop is our id in hop lists, below 2^62; 0 = random and below 2^53 (R1).
+	Hop route.Hop
+	// MaxHops is the hop cap (R4); 0 = 32.
+	MaxHops int
+	// Node is our own address as operators see it; may be empty.
+	Node string
+
+	// Listen is the QUIC listener. TLS and Protocols are filled in here.
+	Listen endpoint.Config
+	// Certificates are served on it.
+	Certificates tlsconf.Config
+	// Versions are the moq-lite versions that are accepted; nil = all.
+	Versions []message.Version
+	// Handshake bounds what comes before admission, SETUP included; 0 = 10 s.
+	Handshake time.Duration
+
+	// Dial is how peers are dialed. Protocols is filled in here.
+	Dial endpoint.DialConfig
+	// DialVersions are offered to peers; nil = all.
+	DialVersions []message.Version
+	// Peers are dialed and kept.
+	Peers []cluster.Entry
+	// Cluster shapes the dial loops. Dial is filled in here.
+	Cluster cluster.Config
+	// PeerTier labels the statistics of sessions that we dialed.
+	PeerTier string
+
+	// Auth admits everybody else.
+	Auth auth.Authorizer
+
+	Web Web
+	// Internal is the TCP address of the operators' listener; empty = none. It has no authentication.
+	Internal string
+
+	Cache media.CacheConfig
+
+	Logger *slog.Logger // nil discards
+}
+
+// Web are the public HTTP listeners; an empty address means none.
+type Web struct {
+	HTTP  string
+	HTTPS string
+	// Certificates are served on HTTPS.
+	Certificates tlsconf.Config
+}
+
+const defaultHandshake = 10 * time.Second
+
+func (c Config) normal() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Handshake == 0 {
+		c.Handshake = defaultHandshake
+	}
+	if c.MaxHops == 0 {
+		c.MaxHops = route.MaxHops
+	}
+	if c.Listen.Logger == nil {
+		c.Listen.Logger = c.Logger
+	}
+	if c.Dial.Logger == nil {
+		c.Dial.Logger = c.Logger
+	}
+	if c.Cluster.Logger == nil {
+		c.Cluster.Logger = c.Logger
+	}
+	if c.Certificates.Logger == nil {
+		c.Certificates.Logger = c.Logger
+	}
+	if c.Web.Certificates.Logger == nil {
+		c.Web.Certificates.Logger = c.Logger
+	}
+	return c
+}

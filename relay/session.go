@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/lite"
+	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/origin"
+	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/transport"
+)
+
+// lanPath is where LAN peers come in; it is never an ordinary path (L12).
+const lanPath = ".cluster"
+
+// admit brings an accepted connection through handshake and admission and serves it until it ends.
+func (r *Relay) admit(conn transport.Conn) {
+	info := conn.Info()
+	id := r.ids.Add(1)
+	log := r.log.With("session", id, "remote", addr(info.Remote))
+	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Handshake)
+	defer cancel()
+	sess, err := lite.Accept(ctx, conn, r.liteConfig(log, r.cfg.Versions))
+	if err != nil {
+		log.Debug("handshake failed", "error", err)
+		return
+	}
+	grant, err := r.authorize(ctx, sess, info)
+	if err != nil {
+		log.Info("session refused", "path", sess.Peer().Path, "error", err)
+		code, reason := refusal(err)
+		sess.Close(code, reason)
+		return
+	}
+	r.serve(sess, r.describe(id, sess, info, grant), origin.Peer{
+		ID: id, Hop: sess.Peer().Hop, DeclaredPrice: sess.Peer().Price, Wire: sess.Wire(), Source: source(grant.Peer),
+		Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe, Hidden: grant.Peer,
+		ClusterPeer: grant.Peer,
+	}, log)
+}
+
+func (r *Relay) liteConfig(log *slog.Logger, versions []message.Version) lite.Config {
+	return lite.Config{Hop: r.cfg.Hop, Versions: versions, Logger: log, HandshakeTimeout: r.cfg.Handshake}
+}
+
+// source says where routes of a session count as having entered (R36).
+func source(peer bool) route.Source {
+	if peer {
+		return route.SourcePeer
+	}
+	return route.SourceLocal
+}
+
+// errSelf says that the other end is ourselves or a copy of us (C22a).
+var errSelf = errors.New("the peer declares our own hop id")
+
+// authorize asks who the session is and what it may do.
+func (r *Relay) authorize(ctx context.Context, sess *lite.Session, info transport.Info) (auth.Grant, error) {
+	peer := sess.Peer()
+	if peer.Hop == r.cfg.Hop {
+		return auth.Grant{}, errSelf
+	}
+	if path := strings.Trim(peer.Path, "/"); path == lanPath || strings.HasPrefix(path, lanPath+"/") {
+		return auth.Grant{}, &auth.Error{Status: 403, Reason: "LAN discovery is off here"}
+	}
+	return r.cfg.Auth.Authorize(ctx, auth.Request{
+		Transport: auth.TransportQUIC, Remote: addr(info.Remote), Local: addr(info.Local), ServerName: info.ServerName,
+		ALPN: alpn(info), Path: "/" + strings.TrimPrefix(peer.Path, "/"), Query: peer.Query, Role: role(peer.Role),
+	})
+}
+
+// refusal maps a refused admission to a session code (auth 5.5).
+func refusal(err error) (code uint32, reason string) {
+	var e *auth.Error
+	if !errors.As(err, &e) || errors.Is(err, auth.ErrRefused) {
+		return lite.SessionUnauthorized, "unauthorized"
+	}
+	return lite.CodeApplication + uint32(e.Status), "authorization is unavailable"
+}
+
+func role(r message.Role) auth.Role {
+	switch r {
+	case message.RolePublisher:
+		return auth.RolePublisher
+	case message.RoleSubscriber:
+		return auth.RoleSubscriber
+	default:
+		return auth.RoleBoth
+	}
+}
+
+func addr(a fmt.Stringer) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
+}
+
+func alpn(info transport.Info) string {
+	if info.Kind == transport.KindWebTransport {
+		return "h3"
+	}
+	return info.Protocol
+}
+
+// describe collects what pages and log lines say of an accepted session.
+func (r *Relay) describe(id uint64, sess *lite.Session, info transport.Info, grant auth.Grant) *live {
+	return &live{
+		protocol: sess, id: id, tier: grant.Tier, peer: grant.Peer, version: sess.Version(), kind: string(info.Kind),
+		remote: addr(info.Remote), local: addr(info.Local), name: info.ServerName, alpn: alpn(info),
+		path: "/" + strings.Trim(sess.Peer().Path, "/"), role: string(role(sess.Peer().Role)), started: time.Now(),
+	}
+}
+
+// serve runs an admitted session until it ends, and returns why.
+func (r *Relay) serve(sess *lite.Session, l *live, peer origin.Peer, log *slog.Logger) error {
+	log.Info("session accepted", "transport", l.kind, "version", l.version.String(), "role", l.role, "tier", l.tier,
+		"root", peer.Root, "publish", peer.Publish, "subscribe", peer.Subscribe)
+	h := r.origin.Attach(peer, sess)
+	r.sessions.add(l)
+	err := sess.Run(context.Background(), h, h.Interests())
+	h.Close(err)
+	r.sessions.remove(l)
+	sent, received := &l.Counters().Sent, &l.Counters().Received
+	log.Info("session closed", "cause", err, "lasted", time.Since(l.started).Round(time.Millisecond),
+		"sent", sent.Bytes.Load(), "received", received.Bytes.Load())
+	return err
+}

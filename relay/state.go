@@ -1,0 +1,127 @@
+package relay
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/moqmesh/moqmesh/admin"
+	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/session"
+)
+
+// state shows the relay to the operators' pages.
+type state struct{ relay *Relay }
+
+var _ admin.State = state{}
+
+// Nodes implements admin.State: the peers that we dialed and hold a session with.
+func (s state) Nodes() []admin.Node {
+	byNode := make(map[string]*admin.Node)
+	for _, l := range s.relay.sessions.list() {
+		if !l.dialed {
+			continue
+		}
+		n := byNode[l.node]
+		if n == nil {
+			n = &admin.Node{Node: l.node}
+			byNode[l.node] = n
+		}
+		n.Connections = append(n.Connections, admin.Connection{ID: l.id})
+	}
+	out := make([]admin.Node, 0, len(byNode))
+	for _, key := range slices.Sorted(maps.Keys(byNode)) {
+		out = append(out, *byNode[key])
+	}
+	return out
+}
+
+// Sessions implements admin.State: those that were accepted.
+func (s state) Sessions() []admin.Session {
+	var out []admin.Session
+	for _, l := range s.relay.sessions.list() {
+		if l.dialed {
+			continue
+		}
+		out = append(out, admin.Session{
+			ID: strconv.FormatUint(l.id, 10), Node: s.relay.cfg.Node, Transport: "quic", Remote: l.remote, Local: l.local,
+			ServerName: l.name, ALPN: l.alpn, Path: l.path, Role: l.role, Started: l.started.Unix(),
+		})
+	}
+	return out
+}
+
+// clusterStatus describes every peer; before the cluster has started there is none.
+func (r *Relay) clusterStatus() []cluster.Status {
+	if c := r.cluster.Load(); c != nil {
+		return c.Status()
+	}
+	return nil
+}
+
+// Metrics implements admin.State.
+func (s state) Metrics() admin.Metrics {
+	r := s.relay
+	tiers, live, draining := r.sessions.metrics()
+	m := admin.Metrics{Tiers: tiers, DrainingSessions: draining, Accepts: r.web.metrics()}
+	o, c := r.origin.Counters(), r.cache.Stats()
+	m.Own = admin.OwnMetrics{
+		Sessions: live, Routes: o.Routes, HoldsPending: o.HoldsPending, UpstreamSubscriptions: o.Upstreams,
+		Failovers:  o.Failovers,
+		CacheBytes: c.Bytes, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted,
+	}
+	if c := r.cluster.Load(); c != nil {
+		n := c.Counters()
+		m.Own.Dials, m.Own.DialFailures = n.Dials, n.Failures
+	}
+	return m
+}
+
+// totals are the sums over the ended sessions of one tier.
+type totals struct {
+	opened, closed uint64
+	sent, received admin.ContentMetrics
+}
+
+// add sums up the counters of a session.
+func (t *totals) add(c *session.Counters) {
+	addTraffic(&t.sent, &c.Sent)
+	addTraffic(&t.received, &c.Received)
+}
+
+func addTraffic(m *admin.ContentMetrics, t *session.Traffic) {
+	m.Bytes += t.Bytes.Load()
+	m.Frames += t.Frames.Load()
+	m.Groups += t.Groups.Load()
+	m.Datagrams += t.Datagrams.Load()
+	m.StaleGroups += t.StaleGroups.Load()
+	m.Fetches += t.Fetches.Load()
+	m.AnnouncesStarted += t.AnnouncesStarted.Load()
+	m.AnnouncesEnded += t.AnnouncesEnded.Load()
+	m.SubscriptionsOpened += t.SubscriptionsOpened.Load()
+	m.SubscriptionsClosed += t.SubscriptionsClosed.Load()
+}
+
+// metrics sums up ended and live sessions by tier; it also tells how many live, and how many of them are told to go.
+func (g *registry) metrics() (tiers []admin.TierMetrics, live, draining int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sums := make(map[string]*totals, len(g.totals))
+	for name, t := range g.totals {
+		sum := *t
+		sums[name] = &sum
+	}
+	for _, l := range g.byID {
+		sums[l.tier].add(l.Counters())
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		t := sums[name]
+		tiers = append(tiers, admin.TierMetrics{
+			Tier: name, SessionsOpened: t.opened, SessionsClosed: t.closed, Publisher: t.sent, Subscriber: t.received,
+		})
+	}
+	if g.draining {
+		draining = len(g.byID)
+	}
+	return tiers, len(g.byID), draining
+}

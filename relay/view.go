@@ -1,0 +1,188 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/moqmesh/moqmesh/admin"
+	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/origin"
+	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/session"
+)
+
+// admitter lets one-shot HTTP requests in by the same rules as sessions (A12).
+type admitter struct{ relay *Relay }
+
+// Admit implements admin.Admitter.
+func (a admitter) Admit(ctx context.Context, req admin.Request) (admin.View, error) {
+	r := a.relay
+	grant, err := r.cfg.Auth.Authorize(ctx, auth.Request{
+		Transport: auth.TransportHTTP, Remote: req.Remote, Local: req.Local, ServerName: req.ServerName,
+		ALPN: req.ALPN, Path: req.Path, Query: req.Query, Role: auth.RoleSubscriber,
+	})
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	viewCtx, cancel := context.WithCancel(r.life)
+	id := r.ids.Add(1)
+	v := &view{ctx: viewCtx, cancel: cancel}
+	v.session = r.origin.Attach(origin.Peer{
+		ID: id, Wire: route.WireLocal, Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe,
+	}, nil)
+	return v, nil
+}
+
+// statusOf gives a refused admission its HTTP status.
+func statusOf(err error) error {
+	var e *auth.Error
+	if errors.As(err, &e) {
+		return &admin.StatusError{Status: e.Status, Err: err}
+	}
+	return &admin.StatusError{Status: http.StatusInternalServerError, Err: err}
+}
+
+// view is what one HTTP request sees.
+type view struct {
+	session *origin.Session
+	ctx     context.Context // of the admission, not of one call: it ends with the relay
+	cancel  context.CancelFunc
+}
+
+// Context implements admin.View.
+func (v *view) Context() context.Context { return v.ctx }
+
+// Close implements admin.View.
+func (v *view) Close(string) {
+	v.cancel()
+	v.session.Close(nil)
+}
+
+// Announced implements admin.View.
+func (v *view) Announced() ([]string, error) {
+	feed, err := v.session.Listen("", 0)
+	if err != nil {
+		return nil, err
+	}
+	defer feed.Close()
+	updates, err := feed.Next(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(updates))
+	for _, u := range updates {
+		names = append(names, u.Name)
+	}
+	return names, nil
+}
+
+// Fetch implements admin.View.
+func (v *view) Fetch(ctx context.Context, track string, group *uint64) (admin.Group, error) {
+	if err := v.await(ctx); err != nil {
+		return nil, err
+	}
+	if group != nil {
+		g, err := v.session.Fetch(ctx, session.FetchRequest{Track: track, Group: *group, Priority: media.DefaultPriority})
+		if err != nil {
+			return nil, notFound(err)
+		}
+		return &fetched{group: g, waiter: media.NewWaiter(), done: func() {}}, nil
+	}
+	return v.latest(ctx, track)
+}
+
+// await waits until the broadcast at the root is there.
+func (v *view) await(ctx context.Context) error {
+	feed, err := v.session.Listen("", 0)
+	if err != nil {
+		return err
+	}
+	defer feed.Close()
+	for {
+		updates, err := feed.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, u := range updates {
+			if u.Name == "" && u.Kind != session.UpdateGone {
+				return nil
+			}
+		}
+	}
+}
+
+// latest opens the newest group of a track by subscribing to it.
+func (v *view) latest(ctx context.Context, track string) (admin.Group, error) {
+	wake := make(waker, 1)
+	reader, err := v.session.Subscribe(ctx, "", track, media.Subscription{Priority: media.DefaultPriority, Latest: true}, wake)
+	if err != nil {
+		return nil, notFound(err)
+	}
+	for {
+		g, err := reader.Media().Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			err = admin.ErrNotFound // the track ended without a group
+			fallthrough
+		case err != nil:
+			reader.Close()
+			return nil, notFound(err)
+		case g != nil:
+			return &fetched{group: g, waiter: media.NewWaiter(), done: reader.Close}, nil
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			reader.Close()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// notFound translates what the origin says when there is no such thing.
+func notFound(err error) error {
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrUnroutable) {
+		return admin.ErrNotFound
+	}
+	if errors.Is(err, session.ErrUnauthorized) {
+		return &admin.StatusError{Status: http.StatusUnauthorized, Err: err}
+	}
+	return err
+}
+
+type waker chan struct{}
+
+// Wake implements media.Waker.
+func (w waker) Wake() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// fetched is one group on its way into an HTTP body.
+type fetched struct {
+	group  *media.GroupReader
+	waiter *media.Waiter
+	done   func()
+}
+
+// Next implements admin.Group.
+func (f *fetched) Next(ctx context.Context) ([]byte, error) {
+	stop := context.AfterFunc(ctx, f.waiter.Cancel)
+	defer stop()
+	frame, err := f.group.ReadFrame(f.waiter)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return frame.Payload, err
+}
+
+// Close implements admin.Group.
+func (f *fetched) Close() {
+	f.group.Close()
+	f.done()
+}

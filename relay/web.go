@@ -1,0 +1,212 @@
+package relay
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/moqmesh/moqmesh/admin"
+	"github.com/moqmesh/moqmesh/paths"
+	"github.com/moqmesh/moqmesh/transport/tlsconf"
+)
+
+// maxHeader bounds the header of an HTTP request, in bytes.
+const maxHeader = 32 << 10
+
+// web is the TCP side: the public endpoints and those for operators.
+type web struct {
+	relay   *Relay
+	certs   *tlsconf.Store // of HTTPS; nil = none
+	servers []*webServer
+	wg      sync.WaitGroup
+	once    sync.Once
+}
+
+// webServer is one TCP listener.
+type webServer struct {
+	server *http.Server
+	ln     *countedListener
+}
+
+// newWeb binds the TCP listeners.
+func newWeb(r *Relay) (*web, error) {
+	w := &web{relay: r}
+	public := admin.Public(admin.PublicConfig{Admit: admitter{r}, Fingerprint: r.certs.Fingerprint, Logger: r.log})
+	err := errors.Join(
+		w.listen("web", "http", r.cfg.Web.HTTP, public, nil),
+		w.https(public),
+		w.listen("internal", "internal", r.cfg.Internal, admin.Internal(r.internal()), nil),
+	)
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *web) https(h http.Handler) (err error) {
+	if w.relay.cfg.Web.HTTPS == "" {
+		return nil
+	}
+	if w.certs, err = tlsconf.Open(w.relay.cfg.Web.Certificates); err != nil {
+		return fmt.Errorf("certificates of web.https: %w", err)
+	}
+	return w.listen("web", "https", w.relay.cfg.Web.HTTPS, h, w.certs.Server(nil))
+}
+
+// listen binds one address; an empty one means no listener.
+func (w *web) listen(name, kind, address string, h http.Handler, conf *tls.Config) error {
+	if address == "" {
+		return nil
+	}
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s listener: %w", kind, err)
+	}
+	log := w.relay.log
+	log.Info("listening", "kind", kind, "address", ln.Addr().String())
+	if conf != nil {
+		conf.NextProtos = []string{"h2", "http/1.1"}
+	}
+	w.servers = append(w.servers, &webServer{
+		ln: &countedListener{Listener: ln, name: name, failures: make(map[string]uint64)},
+		server: &http.Server{
+			Handler: h, TLSConfig: conf, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: w.relay.cfg.Handshake,
+			IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+	})
+	return nil
+}
+
+// start serves what was bound.
+func (w *web) start() {
+	for _, s := range w.servers {
+		w.wg.Go(func() {
+			if s.server.TLSConfig != nil {
+				_ = s.server.ServeTLS(s.ln, "", "") // ends when the server closes
+			} else {
+				_ = s.server.Serve(s.ln)
+			}
+		})
+	}
+}
+
+// close ends the listeners and every request.
+func (w *web) close() {
+	w.once.Do(func() {
+		for _, s := range w.servers {
+			_ = s.server.Close()
+			_ = s.ln.Close()
+		}
+		w.wg.Wait()
+		if w.certs != nil {
+			_ = w.certs.Close()
+		}
+	})
+}
+
+// addr is where a listener listens, for tests and log lines; empty if there is none.
+func (w *web) addr(name string) string {
+	for _, s := range w.servers {
+		if s.ln.name == name {
+			return s.ln.Addr().String()
+		}
+	}
+	return ""
+}
+
+// metrics tells how accepting goes.
+func (w *web) metrics() []admin.AcceptMetrics {
+	byName := make(map[string]admin.AcceptMetrics)
+	var names []string
+	for _, s := range w.servers {
+		m, known := byName[s.ln.name]
+		if !known {
+			names = append(names, s.ln.name)
+			m = admin.AcceptMetrics{Listener: s.ln.name, Failures: make(map[string]uint64)}
+		}
+		s.ln.addTo(&m)
+		byName[s.ln.name] = m
+	}
+	out := make([]admin.AcceptMetrics, 0, len(names))
+	for _, n := range names {
+		out = append(out, byName[n])
+	}
+	return out
+}
+
+// internal is what the operators' pages read.
+func (r *Relay) internal() admin.InternalConfig {
+	return admin.InternalConfig{
+		State: state{r},
+		PathMatcher: func(pattern string) (func(string) bool, error) {
+			p, err := paths.Parse(pattern)
+			if err != nil {
+				return nil, err
+			}
+			return p.Match, nil
+		},
+		Pages: map[string]func() any{
+			"/cluster": func() any { return map[string]any{"peers": r.clusterStatus()} },
+			"/routes":  func() any { return map[string]any{"routes": r.origin.Routes()} },
+			"/tracks":  func() any { return map[string]any{"tracks": r.origin.Tracks()} },
+		},
+	}
+}
+
+// countedListener counts what goes wrong when accepting, and logs it once per failure streak: net/http itself goes on
+// trying, with pauses of up to a second.
+type countedListener struct {
+	net.Listener
+	name string
+
+	failing atomic.Int64 // since when, unix nanoseconds; 0 = it works
+
+	mu       sync.Mutex
+	failures map[string]uint64
+}
+
+// Accept implements net.Listener.
+func (l *countedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.failing.Store(0)
+		return c, nil
+	}
+	if !errors.Is(err, net.ErrClosed) {
+		l.failing.CompareAndSwap(0, time.Now().UnixNano())
+		l.mu.Lock()
+		l.failures[acceptClass(err)]++
+		l.mu.Unlock()
+	}
+	return nil, err
+}
+
+func acceptClass(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
+		return "exhausted"
+	case errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ECONNRESET):
+		return "connection"
+	default:
+		return "unknown"
+	}
+}
+
+func (l *countedListener) addTo(m *admin.AcceptMetrics) {
+	l.mu.Lock()
+	for class, n := range l.failures {
+		m.Failures[class] += n
+	}
+	l.mu.Unlock()
+	if since := l.failing.Load(); since != 0 {
+		m.Stalled = max(m.Stalled, time.Since(time.Unix(0, since)).Seconds())
+	}
+}
