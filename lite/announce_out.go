@@ -78,7 +78,7 @@ func (a *announcer) serve(ctx context.Context, m message.AnnounceRequest) error 
 // listen opens the feed. A client that only publishes is told nothing.
 func (a *announcer) listen(m message.AnnounceRequest) (session.Feed, error) {
 	if a.s.Peer().Role == message.RolePublisher {
-		return silentFeed{}, nil
+		return new(silentFeed), nil
 	}
 	return a.s.handler.Listen(m.Prefix, route.Hop(m.ExcludeHop))
 }
@@ -203,8 +203,16 @@ func (a *announcer) hops(hops []route.Hop) []message.Hop {
 	return out
 }
 
-// silentFeed has nothing to tell.
-type silentFeed struct{}
+// silentFeed has nothing to tell: an empty initial set, and no changes.
+type silentFeed struct{ begun bool }
 
-func (silentFeed) Next(ctx context.Context) ([]session.Update, error) { return nil, ctx.Err() }
-func (silentFeed) Close()                                             {}
+func (f *silentFeed) Next(ctx context.Context) ([]session.Update, error) {
+	if !f.begun {
+		f.begun = true
+		return nil, nil
+	}
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func (*silentFeed) Close() {}
