@@ -203,10 +203,10 @@ func (s *Session) readEarly(ctx context.Context, st transport.ReceiveStream) err
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, message.ErrType), err == nil && typ != message.UniSetup:
+	case err == nil && typ != message.UniSetup:
 		st.Stop(StreamInternal)
 		return nil
-	case malformed(err):
+	case malformed(err): // an unknown type too, at this stage
 		return violationf("first bytes of a stream: %w", err)
 	case err != nil: // reset, or ended, without a word
 		st.Stop(StreamInternal)

@@ -99,9 +99,10 @@ func (in *input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// message reads one message without a type, at most limit bytes long. Errors are those of message.Read.
+// message reads one message without a type, at most limit bytes long, or less where it cannot be that long. Errors are
+// those of message.Read.
 func (in *input) message(v message.Version, m message.Decoder, limit int) error {
-	body, err := wire.ReadBody(in, uint64(limit))
+	body, err := wire.ReadBody(in, min(uint64(limit), message.Limit(m)))
 	if err != nil {
 		return err
 	}

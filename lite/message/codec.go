@@ -63,15 +63,15 @@ type Decoder interface {
 // before its first byte, an *Error if the message is wrong or the stream ends inside it, else that of r. The length is
 // checked before anything is buffered.
 func Read(r wire.StreamReader, v Version, m Decoder) error {
-	body, err := wire.ReadBody(r, limit(m))
+	body, err := wire.ReadBody(r, Limit(m))
 	if err != nil {
 		return readError(m.name(), v, err)
 	}
 	return m.Decode(body, v)
 }
 
-// limit is the longest body that is read for m.
-func limit(m Decoder) uint64 {
+// Limit is the longest body that m can have, in bytes: MaxBody, or less where its fields cannot fill that.
+func Limit(m Decoder) uint64 {
 	switch m.(type) {
 	case *Setup:
 		return MaxSetupBody
