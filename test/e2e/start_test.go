@@ -100,7 +100,7 @@ func TestRefusedFiles(t *testing.T) {
 		"LAN":               {base + public + "[cluster.lan]\nenabled = true\n", []string{"cluster.lan"}},
 		"old name":          {"[server]\nbind = \"[::]:443\"\n", []string{"server", "listen"}},
 		"no wildcard":       {base + "[auth]\npublic = \"demo\"\n", []string{"demo/**"}},
-		"not TOML":          {"[listen\n", []string{":1"}},
+		"not TOML":          {"= 5\n", []string{":1"}},
 		"missing key file":  {"[listen]\nbind = \"127.0.0.1:0\"\ntls.cert = \"/nowhere.pem\"\ntls.key = \"/nowhere.key\"\n" + public, []string{"/nowhere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
