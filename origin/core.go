@@ -23,29 +23,29 @@ type core struct {
 	fixed    *media.Info // what the front remembers of the track (F22), with the capped retention window
 
 	// Sources.
-	layers [][]source                // as last told, see routesChanged
-	out    map[sourceID]exclusion    // not to be asked
-	infos  map[sourceID]media.Info   // answers that passed the check (F8)
-	probe  *probe                    // the question in flight
-	last   error                     // why the last source fell out
-	track  *media.Track              // nil until a source was accepted
-	keep   bool                      // what is cached outlives the readers (F16)
-	end    uint64                    // highest end that a source has declared, if ends
-	ends   bool                      //
-	over   bool                      // ended cleanly (F39)
-	apart  bool                      // over, and a later source is for a new logical track
-	gone   bool                      // failed or forgotten
-	asks   bool                      // readers want a non-empty range
-	want   media.Subscription        // their aggregate, if asks
-	here   int                       // readers
-	wait   int                       // requests that need a source: for properties, for a group
-	forget time.Time                 // when the track without readers is forgotten; zero = it is in use
-	copies []*upstreamCopy           // in the order in which they were made
-	buried []*media.Copy             // to be closed once their successors are there
-	seq    uint64                    // of ids
-	effs   []effect                  //
-	now    time.Time                 // of the event at hand
-	serves int                       // how often a copy became the serving one
+	layers [][]source              // as last told, see routesChanged
+	out    map[sourceID]exclusion  // not to be asked
+	infos  map[sourceID]media.Info // answers that passed the check (F8)
+	probe  *probe                  // the question in flight
+	last   error                   // why the last source fell out
+	track  *media.Track            // nil until a source was accepted
+	keep   bool                    // what is cached outlives the readers (F16)
+	end    uint64                  // highest end that a source has declared, if ends
+	ends   bool                    //
+	over   bool                    // ended cleanly (F39)
+	apart  bool                    // over, and a later source is for a new logical track
+	gone   bool                    // failed or forgotten
+	asks   bool                    // readers want a non-empty range
+	want   media.Subscription      // their aggregate, if asks
+	here   int                     // readers
+	wait   int                     // requests that need a source: for properties, for a group
+	forget time.Time               // when the track without readers is forgotten; zero = it is in use
+	copies []*upstreamCopy         // in the order in which they were made
+	buried []*media.Copy           // to be closed once their successors are there
+	seq    uint64                  // of ids
+	effs   []effect                //
+	now    time.Time               // of the event at hand
+	serves int                     // how often a copy became the serving one
 }
 
 type (

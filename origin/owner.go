@@ -22,12 +22,12 @@ type owner struct {
 	feeds    map[route.ConsumerID]*feed
 	lastID   uint64 // of sessions and consumers
 
-	fronts map[frontKey]*front
-	below  map[string]map[*front]struct{} // fronts by every prefix that covers them
-	idle   *list.List                     // fronts without tracks, the longest idle first
-	tracks int                            // tracks that requests can find
-	resting *list.List                    // those without readers, the longest first
-	actors  map[*track]struct{}           // all whose goroutine runs
+	fronts  map[frontKey]*front
+	below   map[string]map[*front]struct{} // fronts by every prefix that covers them
+	idle    *list.List                     // fronts without tracks, the longest idle first
+	tracks  int                            // tracks that requests can find
+	resting *list.List                     // those without readers, the longest first
+	actors  map[*track]struct{}            // all whose goroutine runs
 
 	closing bool
 }
