@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 )
 
@@ -47,7 +46,8 @@ type View interface {
 	// Fetch opens a group of a track of the broadcast at the root; nil = the latest one. It waits for broadcast and
 	// group until ctx ends. The caller closes the result.
 	Fetch(ctx context.Context, track string, group *uint64) (Group, error)
-	// Close ends the visit; reason is "done", "timeout" or a status.
+	// Close ends the visit; reason is "done", "timeout", "closed" (by the client), "expired", "aborted" (the group
+	// failed) or a status.
 	Close(reason string)
 }
 
@@ -68,6 +68,3 @@ type PublicConfig struct {
 	FetchTimeout time.Duration
 	Logger       *slog.Logger // nil discards
 }
-
-// Public returns the handler of the public endpoints: /health, /certificate.sha256, /announced, /fetch.
-func Public(cfg PublicConfig) http.Handler { return nil }

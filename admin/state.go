@@ -1,7 +1,5 @@
 package admin
 
-import "net/http"
-
 // Session describes a session that was accepted. Empty fields are left out of pages.
 type Session struct {
 	ID         string          `json:"id"`
@@ -55,9 +53,6 @@ type InternalConfig struct {
 	// Pages are further JSON pages: path with a leading slash, and a function that returns a snapshot.
 	Pages map[string]func() any
 }
-
-// Internal returns the handler of the internal endpoints: /health, /nodes, /sessions, /metrics and the pages.
-func Internal(cfg InternalConfig) http.Handler { return nil }
 
 // Role says which way content flows.
 type Role string
