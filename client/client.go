@@ -17,6 +17,12 @@ import (
 // sweepEvery is how often the cache is told the time.
 const sweepEvery = 250 * time.Millisecond
 
+// How long Shutdown waits after the last write: three round trips within these bounds.
+const (
+	minFlush = 100 * time.Millisecond
+	maxFlush = time.Second
+)
+
 // Client is one session with a relay, or with any other MoQ peer. Its methods may be called concurrently. The owner
 // must call Close or Shutdown, also after the session has failed.
 type Client struct {
@@ -189,15 +195,33 @@ func (c *Client) GoawayURI() string { return c.link.goawayURI() }
 // being served have got what they lack, then closes. If ctx ends first it closes at once and returns the cause.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.local.close(true)
-	served, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(c.link.ended, stop)()
-	err := c.local.served(served)
-	if ctx.Err() == nil {
-		err = nil // all is served, or there is nobody left to serve
-	}
+	err := c.flush(ctx)
 	c.Close()
 	return err
+}
+
+// flush waits until nobody lacks anything, or nobody is there any more.
+func (c *Client) flush(ctx context.Context) error {
+	served := c.local.everServed()
+	select {
+	case <-c.local.idle():
+	case <-c.Done():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !served {
+		return nil
+	}
+	// The last packets may be on their way, or lost and to be sent again, which a close would prevent.
+	timer := time.NewTimer(min(max(3*c.link.sess.Conn().Stats().RTT, minFlush), maxFlush))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.Done():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // Close ends the session at once and returns when all goroutines of the client have ended. It may be called twice.

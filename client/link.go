@@ -127,8 +127,9 @@ func (k *link) Subscribe(_ context.Context, path, track string, sub media.Subscr
 	if err != nil {
 		return nil, err
 	}
+	r := &reader{of: t, m: t.track.NewReader(sub, w)}
 	k.local.opened(t)
-	return &reader{of: t, m: t.track.NewReader(sub, w)}, nil
+	return r, nil
 }
 
 // Fetch implements session.Handler: what the cache lacks does not exist.

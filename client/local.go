@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"sync"
 
 	"github.com/moqmesh/moqmesh/media"
@@ -23,14 +22,15 @@ type local struct {
 	broadcasts map[string]*Broadcast
 	feeds      map[*feed]struct{}
 	readers    int           // subscriptions being served
-	idle       chan struct{} // closed when readers is 0; replaced when it is not
+	unread     chan struct{} // closed while readers is 0
+	served     bool          // there were readers
 }
 
 func newLocal(hop route.Hop, cache *media.Cache) *local {
-	idle := make(chan struct{})
-	close(idle)
+	unread := make(chan struct{})
+	close(unread)
 	return &local{
-		hop: hop, cache: cache, idle: idle,
+		hop: hop, cache: cache, unread: unread,
 		broadcasts: make(map[string]*Broadcast),
 		feeds:      make(map[*feed]struct{}),
 	}
@@ -108,8 +108,9 @@ func (l *local) track(path, name string) (*TrackWriter, error) {
 func (l *local) opened(t *TrackWriter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.served = true
 	if l.readers == 0 {
-		l.idle = make(chan struct{})
+		l.unread = make(chan struct{})
 	}
 	l.readers++
 	if t.readers++; t.readers == 1 {
@@ -121,28 +122,24 @@ func (l *local) done(t *TrackWriter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.readers--; l.readers == 0 {
-		close(l.idle)
+		close(l.unread)
 	}
 	if t.readers--; t.readers == 0 {
 		t.wanted = make(chan struct{})
 	}
 }
 
-// served waits until no subscription is being served.
-func (l *local) served(ctx context.Context) error {
-	for {
-		l.mu.Lock()
-		idle, none := l.idle, l.readers == 0
-		l.mu.Unlock()
-		if none {
-			return nil
-		}
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+// idle is closed while no subscription is being served.
+func (l *local) idle() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unread
+}
+
+func (l *local) everServed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served
 }
 
 // close withdraws everything; finish ends the tracks cleanly, else they end with ErrClosed.

@@ -470,6 +470,9 @@ func (u *upstream) drain() error {
 			progress = now
 			timer.Reset(wait)
 		case <-u.s.conn.Context().Done():
+			if !u.s.version.HasSubscribeStartEnd() && !u.isOpen() {
+				return nil // the FIN was the end, and nothing more can come
+			}
 			return u.s.closedError()
 		}
 	}

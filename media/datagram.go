@@ -58,17 +58,26 @@ func (r *Reader) NextDatagram() (Datagram, bool) {
 	if r.closed || t.err != nil || d.count == r.datagrams {
 		return Datagram{}, false
 	}
+	r.pin()
 	r.datagrams = max(r.datagrams, d.count-uint64(len(d.ring)))
 	for r.datagrams < d.count {
 		g := d.ring[r.datagrams%DatagramRing]
 		r.datagrams++
-		if !r.pin() {
-			r.start, r.fixed = Position{Group: g.Group}, true
-		}
 		if v := r.view(); v.covers(g.Group) && v.first(g.Group) == 0 && !r.taken.has(g.Group) {
 			r.taken.add(g.Group, g.Group)
 			return g, true
 		}
 	}
 	return Datagram{}, false
+}
+
+// lowestDatagram returns the lowest group among the datagrams that the reader has not looked at.
+func (r *Reader) lowestDatagram() (group uint64, ok bool) {
+	d := &r.track.datagrams
+	for i := max(r.datagrams, d.count-uint64(len(d.ring))); i < d.count; i++ {
+		if g := d.ring[i%DatagramRing].Group; !ok || g < group {
+			group, ok = g, true
+		}
+	}
+	return group, ok
 }

@@ -259,6 +259,9 @@ func (r *Reader) pin() bool {
 	if r.sub.Latest {
 		seq, ok = r.latest()
 	}
+	if d, unread := r.lowestDatagram(); unread && (!ok || d < seq && !r.sub.Latest) {
+		seq, ok = d, true
+	}
 	if ok {
 		r.start, r.fixed = Position{Group: seq}, true
 	}
