@@ -83,9 +83,12 @@ func (d *demux) bidi(str *quic.Stream) {
 	}
 	defer func() { <-d.slots }()
 	session, ok := d.find(id)
-	if !ok || !session.bidi.push(str) {
+	if !ok {
 		str.CancelRead(codeStreamRejected)
 		str.CancelWrite(codeStreamRejected)
+	} else if !session.bidi.push(str) {
+		str.CancelRead(codeSessionGone)
+		str.CancelWrite(codeSessionGone)
 	}
 }
 
@@ -102,8 +105,11 @@ func (d *demux) uni(str *quic.ReceiveStream) {
 		return
 	}
 	defer func() { <-d.slots }()
-	if session, ok := d.find(id); !ok || !session.uni.push(str) {
+	session, ok := d.find(id)
+	if !ok {
 		str.CancelRead(codeStreamRejected)
+	} else if !session.uni.push(str) {
+		str.CancelRead(codeSessionGone)
 	}
 }
 

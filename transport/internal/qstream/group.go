@@ -27,8 +27,8 @@ type Ends interface {
 	// SessionEnd returns the *transport.SessionError that stands for err, an error of the connection.
 	SessionEnd(err error) error
 	// SessionGone is asked about a stream that was reset with the group's code: it returns the
-	// *transport.SessionError, or nil if the session lives. With wait it gives a peer that resets its streams
-	// before it says why a moment to do so.
+	// *transport.SessionError, or nil if the session lives. With wait it gives a peer that resets its
+	// streams before it says why a moment to do so.
 	SessionGone(wait bool) error
 }
 
@@ -84,15 +84,13 @@ func (g *Group) forget(str resetter) {
 
 // Err translates an error of quic-go: resets to *transport.StreamError, the end of the connection to
 // *transport.SessionError; others (io.EOF, deadlines, contexts) stay what they are.
-func (g *Group) Err(err error) error { return g.translate(err, true) }
-
-func (g *Group) translate(err error, wait bool) error {
+func (g *Group) Err(err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // Read returns it bare
 		return err
 	}
 	if strErr, ok := errors.AsType[*quic.StreamError](err); ok {
-		if g.code != 0 && strErr.ErrorCode == g.code {
-			if end := g.ends.SessionGone(wait && strErr.Remote); end != nil {
+		if g.isGone(strErr) {
+			if end := g.ends.SessionGone(strErr.Remote); end != nil {
 				return end
 			}
 		}
@@ -103,6 +101,8 @@ func (g *Group) translate(err error, wait bool) error {
 	}
 	return err
 }
+
+func (g *Group) isGone(err *quic.StreamError) bool { return g.code != 0 && err.ErrorCode == g.code }
 
 // streamContext is the context of a sending side. Its cause is a transport error, which a context
 // derived from quic-go's could not have; and it costs neither a goroutine nor a registration. The
@@ -122,7 +122,11 @@ func (c streamContext) Err() error {
 	if errors.Is(cause, quic.ErrStreamClosed) {
 		return context.Canceled
 	}
-	return c.group.translate(cause, false)
+	if strErr, ok := errors.AsType[*quic.StreamError](cause); ok && strErr.Remote && c.group.isGone(strErr) {
+		// Waiting for the reason is out of the question here, and so is a cause that changes.
+		return c.group.codes.streamError(strErr)
+	}
+	return c.group.Err(cause)
 }
 
 // Value hides the values of quic-go's context, and with them its cause.
