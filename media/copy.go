@@ -141,8 +141,7 @@ func (c *Copy) update(f func(*Track, *wakes)) {
 	if !c.closed {
 		f(c.track, &wk)
 	}
-	c.track.mu.Unlock()
-	wk.run()
+	c.track.unlock(&wk)
 }
 
 // CopyState is a snapshot of a Copy.
@@ -182,8 +181,7 @@ func (c *Copy) Group(seq, frame uint64) (*GroupWriter, error) {
 	t := c.track
 	t.mu.Lock()
 	w, err := c.begin(seq, frame, &wk)
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 	return w, err
 }
 

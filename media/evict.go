@@ -78,7 +78,7 @@ func (t *Track) expire(wk *wakes) {
 		}
 		t.expiry = min(t.expiry, at)
 		if s.first <= x.top.high {
-			break // Later ones start later. If not, timestamps went back in between: look on.
+			break // Later ones start later, or wait. A start after the live edge is one before a rewind: look on.
 		}
 	}
 	if gone == 0 {
@@ -104,9 +104,7 @@ func (t *Track) tick(idle time.Duration) {
 		}
 		g = next
 	}
-	t.checkAges(&wk)
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 }
 
 // wakeStalled wakes those who wait for a group that is too old for them and that nobody delivers any more (F33).

@@ -157,6 +157,5 @@ func (f *Fetch) Close(err error) {
 			t.fail(f.g, err, &wk)
 		}
 	}
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 }

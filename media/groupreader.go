@@ -165,8 +165,7 @@ func (r *GroupReader) Close() {
 		}
 		t.letGo(r.g, &wk)
 	}
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 }
 
 func (r *GroupReader) unhold() {

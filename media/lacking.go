@@ -65,7 +65,7 @@ func (t *Track) wantedOpen(g *group) (Position, bool) {
 		return Position{}, false
 	}
 	for r := t.held; r != nil; r = r.next {
-		if r.g == g && g.splice.next < r.end() && !r.tooOld() {
+		if r.g == g && r.reader.view().covers(g.seq) && g.splice.next < r.end() && !r.tooOld() {
 			return Position{g.seq, g.splice.next}, true
 		}
 	}

@@ -30,17 +30,17 @@ func (l *ledger) gaps(yield func(span) bool) {
 	if !l.any {
 		return
 	}
-	for lo := l.low; lo <= l.high; {
-		lo, ok := l.complete.missing(lo)
-		if !ok || lo > l.high {
+	for lo := l.low; ; {
+		from, ok := l.complete.missing(lo)
+		if !ok || from > l.high {
 			return
 		}
-		hi := l.high
-		next, more := l.complete.next(lo)
-		if more {
-			hi = min(hi, next-1)
+		next, more := l.complete.next(from)
+		if !more || next > l.high {
+			yield(span{from, l.high})
+			return
 		}
-		if !yield(span{lo, hi}) || !more {
+		if !yield(span{from, next - 1}) {
 			return
 		}
 		lo = next

@@ -79,11 +79,9 @@ func (r *Reader) Update(sub Subscription) {
 			}
 		}
 		t.alarm = 0
-		t.checkAges(&wk)
 		wk.reader(r)
 	}
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 }
 
 // Close ends the reader. Groups it handed out stay valid until they are closed. Calling it again does nothing.

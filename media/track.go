@@ -117,8 +117,7 @@ func (t *Track) End(group uint64) {
 		t.giveUpOrphans(&wk)
 		wk.everyone(t)
 	}
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 }
 
 // Close ends the track for all readers with err, at once, and frees what is cached; the track is good for nothing
@@ -195,7 +194,7 @@ func (t *Track) checkAges(wk *wakes) {
 	}
 	t.alarm = never
 	for r := t.held; r != nil; r = r.next {
-		if r.noticed {
+		if r.noticed || r.g.err != nil {
 			continue
 		}
 		at, ok := r.condemned()
@@ -216,12 +215,21 @@ func (t *Track) checkAges(wk *wakes) {
 
 // aged is called when g has a new frame.
 func (t *Track) aged(g *group, wk *wakes) {
-	if g == t.index.top {
-		t.expire(wk)
-	} else if t.bounded > 0 {
+	t.expire(wk)
+	if g != t.index.top && t.bounded > 0 {
 		t.alarm = 0
 	}
 	t.checkAges(wk)
+}
+
+// unlock ends an operation that has changed the track: it looks at ages if groups have come or gone, releases the lock
+// and wakes who must be woken.
+func (t *Track) unlock(wk *wakes) {
+	if t.alarm == 0 {
+		t.checkAges(wk)
+	}
+	t.mu.Unlock()
+	wk.run()
 }
 
 // wakes collects who must be woken once the lock is released.

@@ -31,8 +31,7 @@ func (w *GroupWriter) WriteFrame(ts uint64, payload []byte) error {
 	t := w.g.track
 	t.mu.Lock()
 	err := w.write(ts, payload, own, bad, &wk)
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 	return err
 }
 
@@ -109,10 +108,8 @@ func (w *GroupWriter) end(f func(*Track, *wakes)) {
 	t.mu.Lock()
 	if w.err == nil {
 		f(t, &wk)
-		t.checkAges(&wk)
 	}
-	t.mu.Unlock()
-	wk.run()
+	t.unlock(&wk)
 }
 
 // stop detaches the stream; err is what its owner learns at the next frame.

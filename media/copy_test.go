@@ -1,0 +1,465 @@
+package media_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/moqmesh/moqmesh/media"
+)
+
+var any2 = sub(2) // max age 2 s, as in the worked examples
+
+// TestX16: the only copy dies inside a group; the next one continues it on the same stream downstream.
+func TestX16(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		from uint64
+	}{{"from the frame asked for", 5}, {"whole, before moq-lite 06", 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			a := r.track.NewCopy(nil)
+			v := r.view(any2)
+			if got := a.Ask(any2); got.Start != nil {
+				t.Errorf("nothing delivered: asks from %v, want the aggregate as it is", got.Start)
+			}
+			r.open(a, 8, 0).send(5)
+			v.read()
+			b := r.track.NewCopy(nil)
+			a.Close()
+			if diff := cmp.Diff(at(8, 5), b.Ask(any2).Start); diff != "" {
+				t.Errorf("asks from (-want +got):\n%s", diff)
+			}
+			v.read().has(8, 0, 5, nil)
+			r.open(b, 8, tt.from).send(int(8 - tt.from)).fin()
+			r.whole(b, 9, 1)
+			v.read().complete(8, 8)
+			v.complete(9, 1)
+			v.got(8, 9)
+		})
+	}
+}
+
+func TestX15(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	r.whole(a, 7, 2)
+	v.read()
+	b := r.track.NewCopy(nil)
+	a.Close()
+	if diff := cmp.Diff(at(8, 0), b.Ask(any2).Start); diff != "" {
+		t.Errorf("asks from (-want +got):\n%s", diff)
+	}
+	if _, err := b.Group(7, 0); !errors.Is(err, media.ErrBelowStart) {
+		t.Errorf("group 7 = %v, want ErrBelowStart (F34)", err)
+	}
+	r.whole(b, 8, 1)
+	v.read().complete(8, 1)
+}
+
+// TestX17X19X31: two copies overlap.
+func TestX17X19X31(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	a8 := r.open(a, 8, 0).send(5)
+	v.read()
+	var told wakeups
+	c := r.track.NewCopy(&told)
+	if diff := cmp.Diff(at(8, 5), c.Ask(any2).Start); diff != "" {
+		t.Errorf("asks from (-want +got):\n%s", diff)
+	}
+	c.Start(8)
+	if !told.woken() || !c.State().Started {
+		t.Error("the owner of a copy must learn that it has named its start")
+	}
+	if got := a.State(); got.Open != 1 || got.Limit != 9 {
+		t.Errorf("state of the old copy: %+v", got)
+	}
+	limit := a.State().Limit
+	a.Limit(&limit)
+	if _, err := a.Group(9, 0); !errors.Is(err, media.ErrPastEnd) || !a.State().Stopped {
+		t.Errorf("9 from the old copy = %v, want ErrPastEnd, and that it was stopped", err)
+	}
+	a8.send(1)
+	r2 := r.view(sub(0))
+	r2.read().has(8, 0, 6, nil) // X31: head from the old copy
+	c8 := r.open(c, 8, 5).send(1)
+	a8.send(3)
+	c8.send(2)
+	a8.send(1).fin() // X19: the old copy is first
+	v.read().complete(8, 10)
+	r2.read().complete(8, 10)
+	if err := c8.write(0); !errors.Is(err, media.ErrDuplicate) {
+		t.Errorf("write to a complete group = %v, want ErrDuplicate", err)
+	}
+	if a.State().Open != 0 || c.State().Open != 0 {
+		t.Error("a complete group is open for no copy")
+	}
+	r.whole(c, 9, 1)
+	v.read().got(8, 9)
+}
+
+func TestLimitTakenBack(t *testing.T) {
+	r := newRig(t)
+	var told wakeups
+	a := r.track.NewCopy(&told)
+	r.whole(a, 1, 1)
+	two := r.open(a, 2, 0)
+	told.woken()
+	limit := uint64(3)
+	a.Limit(&limit)
+	two.fin()
+	if !told.woken() {
+		t.Error("the owner of a limited copy must learn that its last group has ended")
+	}
+	a.Limit(nil)
+	r.whole(a, 3, 1)
+	if a.State().Stopped {
+		t.Error("nothing was stopped")
+	}
+}
+
+func TestX21(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	r.open(a, 8, 0).send(5)
+	v.read()
+	b := r.track.NewCopy(nil)
+	a.Close()
+	b.Ask(any2)
+	v.read().has(8, 0, 5, nil)
+	b.Start(9)
+	v.read().has(8, 0, 5, media.ErrOld)
+	r.whole(b, 9, 1)
+	v.read().got(8, 9)
+}
+
+func TestX22(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	r.open(a, 8, 0).send(5)
+	v.read()
+	b := r.track.NewCopy(nil)
+	a.Close()
+	b.Ask(any2)
+	nine := r.open(b, 9, 0).sendAt(12, 13.9)
+	v.read().has(8, 0, 5, nil)
+	v.woken()
+	nine.sendAt(14)
+	if !v.woken() {
+		t.Error("not woken")
+	}
+	v.read().has(8, 0, 5, media.ErrOld)
+}
+
+// TestX23: half a frame never reaches the package; the next copy brings it whole. TestX46: a group in between.
+func TestX46(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		maxAge float64
+		asks   *media.Position
+	}{
+		{"X46", 2, at(9, 0)},
+		{"9 is too old", 0, at(11, 0)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			a := r.track.NewCopy(nil)
+			v := r.view(sub(tt.maxAge))
+			r.whole(a, 8, 1)
+			v.read()
+			r.whole(a, 10, 1)
+			v.read()
+			b := r.track.NewCopy(nil)
+			a.Close()
+			if diff := cmp.Diff(tt.asks, b.Ask(sub(tt.maxAge)).Start); diff != "" {
+				t.Fatalf("asks from (-want +got):\n%s", diff)
+			}
+			if tt.maxAge == 0 {
+				return
+			}
+			r.whole(b, 9, 2)
+			v.read().complete(9, 2)
+			if _, err := b.Group(10, 0); !errors.Is(err, media.ErrDuplicate) {
+				t.Errorf("10 again = %v, want ErrDuplicate", err)
+			}
+			v.got(8, 10, 9)
+		})
+	}
+}
+
+// TestX47: a reset by a living copy is kept from readers for a second.
+func TestX47(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	errReset := errors.New("reset by the peer")
+	r.open(a, 8, 0).send(5).w.Abort(errReset)
+	r.pass(750 * time.Millisecond)
+	v.read().got() // nobody delivers it: not for new readers (F15)
+	r8 := newRig(t)
+	a = r8.track.NewCopy(nil)
+	v = r8.view(any2)
+	s := r8.open(a, 8, 0).send(5)
+	v.read()
+	s.w.Abort(errReset)
+	r8.pass(750 * time.Millisecond)
+	v.read().has(8, 0, 5, nil)
+	r8.pass(500 * time.Millisecond)
+	v.read().has(8, 0, 5, errReset)
+
+	// With a new source in time the group continues.
+	rb := newRig(t)
+	a = rb.track.NewCopy(nil)
+	v = rb.view(any2)
+	s = rb.open(a, 8, 0).send(5)
+	v.read()
+	s.w.Abort(errReset)
+	b := rb.track.NewCopy(nil)
+	a.Close()
+	b.Ask(any2)
+	rb.pass(5 * time.Second)
+	v.read().has(8, 0, 5, nil)
+	rb.open(b, 8, 5).send(1).fin()
+	v.read().complete(8, 6)
+}
+
+func TestX52(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	a8 := r.open(a, 8, 0).send(5)
+	c := r.track.NewCopy(nil)
+	c8 := r.open(c, 8, 7).send(2)
+	v.read().has(8, 0, 5, nil)
+	a8.send(2)
+	v.read().has(8, 0, 9, nil)
+	a8.send(1).fin()
+	v.read().has(8, 0, 9, nil)
+	c8.fin()
+	v.read().complete(8, 9)
+}
+
+// TestX51: the floor of a copy, and what lowers it (F27a).
+func TestX51(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	r1 := r.view(sub(60))
+	r.whole(a, 100, 1)
+	r1.read()
+	b := r.track.NewCopy(nil)
+	a.Close()
+	agg := sub(10)
+	ask := func(want *media.Position) {
+		t.Helper()
+		if diff := cmp.Diff(want, b.Ask(agg).Start); diff != "" {
+			t.Errorf("asks from (-want +got):\n%s", diff)
+		}
+	}
+	ask(at(101, 0))
+	b.Start(101)
+	with := func(start *media.Position) *viewer {
+		s := sub(60)
+		s.Start = start
+		return r.view(s)
+	}
+	r2 := with(at(100, 0))
+	ask(at(101, 0))
+	r2.read().complete(100, 1)
+	if _, err := b.Group(95, 0); !errors.Is(err, media.ErrBelowStart) {
+		t.Errorf("95 = %v, want ErrBelowStart", err)
+	}
+	r3 := with(at(90, 2))
+	ask(at(90, 0)) // the cache has no head of 90
+	ask(at(90, 0))
+	if b.State().Started {
+		t.Error("a lowered start voids the declared one")
+	}
+	r.whole(b, 95, 1)
+	r2.read().got(100)
+	r3.read().got(100, 95)
+	r1.read().got(100) // its start was 100
+	if _, err := b.Group(100, 0); !errors.Is(err, media.ErrDuplicate) {
+		t.Errorf("100 = %v, want ErrDuplicate", err)
+	}
+}
+
+func TestAskRounds(t *testing.T) {
+	r := newRig(t)
+	c := r.track.NewCopy(nil)
+	agg := media.Subscription{Priority: 7, MaxAge: time.Second, Start: at(2, 7), End: at(7, 3), Latest: true}
+	want := media.Subscription{Priority: 7, MaxAge: time.Second, Start: at(2, 0), End: at(8, 0)} // X3, X5
+	if diff := cmp.Diff(want, c.Ask(agg)); diff != "" {
+		t.Fatalf("asks (-want +got):\n%s", diff)
+	}
+	r.open(c, 2, 0).send(9)
+	if diff := cmp.Diff(want, c.Ask(agg)); diff != "" {
+		t.Fatalf("the cache has the head now, yet no update follows (F6) (-want +got):\n%s", diff)
+	}
+}
+
+func TestAskNeverBelowAggregate(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	s := sub(2)
+	s.Start = at(50, 0)
+	r.whole(a, 8, 1)
+	r.view(s)
+	b := r.track.NewCopy(nil)
+	if diff := cmp.Diff(at(50, 0), b.Ask(s).Start); diff != "" {
+		t.Errorf("asks from (-want +got):\n%s", diff)
+	}
+	agg := sub(2)
+	if diff := cmp.Diff(at(50, 0), b.Ask(agg).Start); diff != "" {
+		t.Errorf("the floor stays (-want +got):\n%s", diff)
+	}
+}
+
+// TestLackingOpenNewest: the lowest group that some reader wants counts, not the newest.
+func TestLackingLowest(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(any2)
+	r.open(a, 8, 0).send(3)
+	r.open(a, 9, 0).send(1)
+	v.read()
+	if diff := cmp.Diff(at(8, 3), r.track.Lacking(any2)); diff != "" {
+		t.Errorf("lacking (-want +got):\n%s", diff)
+	}
+	v.open[8].Close() // the subscriber has stopped it: nobody wants more of 8
+	delete(v.open, 8)
+	if diff := cmp.Diff(at(9, 1), r.track.Lacking(any2)); diff != "" {
+		t.Errorf("lacking (-want +got):\n%s", diff)
+	}
+}
+
+func TestLackingRange(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	s := sub(2)
+	s.End = at(8, 3)
+	v := r.view(s)
+	r.open(a, 8, 0).send(4)
+	v.read().has(8, 0, 3, io.EOF)
+	if diff := cmp.Diff(at(9, 0), r.track.Lacking(s)); diff != "" {
+		t.Errorf("the reader has all it wants (-want +got):\n%s", diff)
+	}
+}
+
+func TestCopyErrors(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	w := r.open(a, 5, 0)
+	for _, tt := range []struct {
+		name       string
+		seq, frame uint64
+		want       error
+	}{
+		{"twice", 5, 0, media.ErrDuplicate},
+		{"number out of range", 1 << 62, 0, media.ErrMalformed},
+		{"frame out of range", 6, media.MaxGroupFrames + 1, media.ErrMalformed},
+	} {
+		if _, err := a.Group(tt.seq, tt.frame); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+	a.End(7)
+	if _, err := a.Group(7, 0); !errors.Is(err, media.ErrPastEnd) {
+		t.Errorf("past its own end: %v", err)
+	}
+	if st := a.State(); !st.Ended || st.End != 7 || !st.Begun || st.Newest != 5 {
+		t.Errorf("state %+v", st)
+	}
+	r.track.End(6)
+	if _, err := a.Group(6, 0); !errors.Is(err, media.ErrPastEnd) {
+		t.Errorf("past the end of the track: %v", err)
+	}
+	a.Close()
+	a.Close()
+	if _, err := a.Group(4, 0); !errors.Is(err, media.ErrCancelled) {
+		t.Errorf("closed: %v", err)
+	}
+	if err := w.write(0); !errors.Is(err, media.ErrCancelled) && !errors.Is(err, media.ErrOld) {
+		t.Errorf("write after close: %v", err)
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	big := make([]byte, media.MaxFrameBytes+1)
+	for _, tt := range []struct {
+		name  string
+		write func(*media.GroupWriter) error
+		want  error
+		fails bool // for readers, at once
+	}{
+		{"timestamp", func(w *media.GroupWriter) error { return w.WriteFrame(1<<62, nil) }, media.ErrMalformed, false},
+		{"difference", func(w *media.GroupWriter) error { return w.WriteFrame(1<<61, nil) }, media.ErrMalformed, true},
+		{"frame", func(w *media.GroupWriter) error { return w.WriteFrame(0, big) }, media.ErrFrameTooLarge, false},
+		{"group", func(w *media.GroupWriter) error {
+			if err := w.WriteFrame(0, big[:media.MaxGroupBytes]); err != nil {
+				return err
+			}
+			return w.WriteFrame(0, big[:1])
+		}, media.ErrGroupTooLarge, true},
+		{"frames", func(w *media.GroupWriter) error {
+			for range media.MaxGroupFrames {
+				if err := w.WriteFrame(0, nil); err != nil {
+					return err
+				}
+			}
+			return w.WriteFrame(0, nil)
+		}, media.ErrGroupTooLarge, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			c := r.track.NewCopy(nil)
+			reader := r.track.NewReader(any2, new(wakeups))
+			defer reader.Close()
+			w, err := c.Group(1, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := held(t, reader)
+			if err := tt.write(w); !errors.Is(err, tt.want) {
+				t.Fatalf("write = %v, want %v", err, tt.want)
+			}
+			if err := w.WriteFrame(0, nil); !errors.Is(err, tt.want) {
+				t.Errorf("the next write = %v, want %v again", err, tt.want)
+			}
+			w.Finish() // does nothing
+			if _, err := g.Poll(); errors.Is(err, tt.want) != tt.fails {
+				t.Errorf("the reader sees %v", err)
+			}
+			r.pass(2 * time.Second)
+			if _, err := g.Poll(); !errors.Is(err, tt.want) {
+				t.Errorf("after a second the reader sees %v, want %v", err, tt.want)
+			}
+			if b := r.cache.Stats().Bytes; b != 0 {
+				t.Errorf("%d bytes are still accounted", b)
+			}
+		})
+	}
+}
+
+// TestHeldLimit: frames that wait for others count like those that are there.
+func TestHeldLimit(t *testing.T) {
+	r := newRig(t)
+	c := r.track.NewCopy(nil)
+	w, err := c.Group(1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFrame(0, make([]byte, media.MaxGroupBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFrame(0, make([]byte, 1)); !errors.Is(err, media.ErrGroupTooLarge) {
+		t.Errorf("write = %v, want ErrGroupTooLarge", err)
+	}
+}

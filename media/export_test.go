@@ -1,0 +1,37 @@
+package media
+
+// Poll is Next without waiting: neither frames nor an error means that there is nothing now.
+func (r *GroupReader) Poll() (Batch, error) {
+	r.g.track.mu.Lock()
+	defer r.g.track.mu.Unlock()
+	return r.poll()
+}
+
+// GroupOverhead and MaxGroups are limits that tests check.
+const (
+	GroupOverhead = groupOverhead
+	MaxGroups     = maxGroups
+	MaxFetches    = maxFetches
+)
+
+// Held counts the group readers that the track knows of.
+func (t *Track) Held() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for r := t.held; r != nil; r = r.next {
+		n++
+	}
+	return n
+}
+
+// Cached lists the cached groups.
+func (t *Track) Cached() []uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var seqs []uint64
+	for _, g := range t.index.g {
+		seqs = append(seqs, g.seq)
+	}
+	return seqs
+}
