@@ -12,6 +12,7 @@ import (
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/session"
 	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/wire"
 )
 
 // served is what the session serves to its peer.
@@ -98,6 +99,9 @@ func (s *Session) serveSubscribe(r *request) {
 // subscription is what the preferences on the wire mean (moq-lite 5.7).
 func subscription(b message.Bounds, v message.Version) media.Subscription {
 	sub := media.Subscription{Priority: b.Priority, MaxAge: b.MaxAge}
+	if b.MaxAge == wire.MaxDuration {
+		sub.MaxAge = media.Unlimited
+	}
 	switch {
 	case b.StartGroup.Set:
 		sub.Start = &media.Position{Group: b.StartGroup.Value, Frame: b.StartFrame}
