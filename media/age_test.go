@@ -1,6 +1,7 @@
 package media_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -214,11 +215,11 @@ func TestRetention(t *testing.T) {
 	if _, err := g.Poll(); err != nil {
 		t.Errorf("a reader that holds a group keeps it, as long as it is fed: %v", err)
 	}
-	if _, err := c.Group(500, 0); err != nil && err != media.ErrDuplicate {
+	if _, err := c.Group(500, 0); err != nil && !errors.Is(err, media.ErrDuplicate) {
 		t.Errorf("group 500: %v", err)
 	}
 	other := r.track.NewCopy(nil)
-	if _, err := other.Group(500, 0); err != media.ErrOld {
+	if _, err := other.Group(500, 0); !errors.Is(err, media.ErrOld) {
 		t.Errorf("group 500 of another copy: %v, want ErrOld", err)
 	}
 	if want := int64(3+1) * media.GroupOverhead; r.cache.Stats().Bytes > want+20 {
@@ -238,7 +239,7 @@ func TestNobodyWantsIt(t *testing.T) {
 	one.sendAt(1.5) // still held
 	g.Close()
 	delete(v.open, 1)
-	if err := one.write(1600); err != media.ErrOld {
+	if err := one.write(1600); !errors.Is(err, media.ErrOld) {
 		t.Errorf("write = %v, want ErrOld", err)
 	}
 }

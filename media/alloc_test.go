@@ -22,6 +22,7 @@ type audience struct {
 }
 
 func newAudience(tb testing.TB, n int) *audience {
+	tb.Helper()
 	a := &audience{waiter: media.NewWaiter()}
 	cache := media.NewCache(media.CacheConfig{Capacity: 1 << 30})
 	a.track = cache.NewTrack(media.Info{MaxAge: time.Second, Timescale: 1000})
@@ -36,6 +37,7 @@ func newAudience(tb testing.TB, n int) *audience {
 
 // next goes on to the next group.
 func (a *audience) next(tb testing.TB) {
+	tb.Helper()
 	if a.w != nil {
 		a.w.Finish()
 	}
@@ -60,6 +62,7 @@ func (a *audience) next(tb testing.TB) {
 
 // frame writes one frame and lets everybody read it.
 func (a *audience) frame(tb testing.TB, payload []byte) {
+	tb.Helper()
 	if err := a.w.WriteFrame(a.seq*1000+uint64(a.frames), payload); err != nil {
 		tb.Fatal(err)
 	}

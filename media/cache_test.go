@@ -11,15 +11,15 @@ import (
 )
 
 // fill writes one complete group of n payload bytes at media time ts.
-func fill(t testing.TB, c *media.Copy, seq, ts uint64, n int) {
-	t.Helper()
+func fill(tb testing.TB, c *media.Copy, seq, ts uint64, n int) {
+	tb.Helper()
 	w, err := c.Group(seq, 0)
 	if err != nil {
-		t.Fatalf("group %d: %v", seq, err)
+		tb.Fatalf("group %d: %v", seq, err)
 	}
 	for ; n > 0; n -= 1 << 10 {
 		if err := w.WriteFrame(ts, make([]byte, min(n, 1<<10))); err != nil {
-			t.Fatalf("group %d: %v", seq, err)
+			tb.Fatalf("group %d: %v", seq, err)
 		}
 	}
 	w.Finish()
@@ -166,7 +166,7 @@ func TestBulk(t *testing.T) {
 	v := r.view(sub(1))
 	for seq := range uint64(5000) {
 		fill(t, c, seq, seq*10, 1000)
-		v.reader.Next()
+		v.read()
 	}
 	if n := len(r.track.Cached()); n < 1000 || n > 1002 {
 		t.Errorf("%d groups cached, want the 1000 of 10 s and the newest", n)

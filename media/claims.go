@@ -41,7 +41,7 @@ func (c *claims) admit(seq uint64) error {
 
 // refuse notes that a group was refused with err.
 func (c *claims) refuse(seq uint64, err error) {
-	if errors.Is(err, ErrPastEnd) && !(c.ended && seq >= c.end) {
+	if errors.Is(err, ErrPastEnd) && (!c.ended || seq < c.end) {
 		c.stopped = true
 	}
 }

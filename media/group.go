@@ -78,6 +78,7 @@ func (g *group) add(i, ts uint64, payload, own []byte) (more bool, err error) {
 		g.early[i] = Frame{Timestamp: ts, Payload: slices.Clone(payload)}
 		g.earlyBytes += len(payload)
 		return false, nil
+	case take:
 	}
 	if err := g.append(ts, payload, own); err != nil {
 		return false, err

@@ -358,7 +358,7 @@ func (w *world) drain(t *rapid.T) {
 	for {
 		g, err := a.r.Next()
 		if g == nil {
-			w.checkEnd(t, a, err)
+			w.checkEnd(t, err)
 			break
 		}
 		w.handedOut(t, a, g)
@@ -410,7 +410,7 @@ func (w *world) handedOut(t *rapid.T, a *audience, g *GroupReader) {
 	a.held[seq], a.next[seq] = g, g.FirstFrame()
 }
 
-func (w *world) checkEnd(t *rapid.T, a *audience, err error) {
+func (w *world) checkEnd(t *rapid.T, err error) {
 	if err != nil && (err != io.EOF || !w.track.ended) {
 		t.Fatalf("reader ended with %v", err)
 	}
@@ -454,7 +454,7 @@ func (w *world) readGroup(t *rapid.T, a *audience, seq uint64, g *GroupReader) {
 			continue
 		}
 		v, tr := a.r.view(), w.brought[g.g]
-		if end := min(tr.prefix(), v.last(seq)); a.next[seq] < end && (err == nil || err == io.EOF) {
+		if end := min(tr.prefix(), v.last(seq)); a.next[seq] < end && (err == nil || errors.Is(err, io.EOF)) {
 			t.Fatalf("group %d: %d frames were read, %d are there", seq, a.next[seq], end)
 		}
 		switch {
@@ -463,7 +463,7 @@ func (w *world) readGroup(t *rapid.T, a *audience, seq uint64, g *GroupReader) {
 				t.Fatalf("group %d does not end", seq)
 			}
 			return
-		case err == io.EOF && a.next[seq] < length(seq) && a.next[seq] < v.last(seq) && g.first < length(seq):
+		case errors.Is(err, io.EOF) && a.next[seq] < length(seq) && a.next[seq] < v.last(seq) && g.first < length(seq):
 			t.Fatalf("group %d ended after %d frames", seq, a.next[seq])
 		case errors.Is(err, ErrOld) && g.g.err == nil && !w.tooOld(seq, v, a.budget()):
 			t.Fatalf("group %d ended as too old", seq)
@@ -487,8 +487,9 @@ func (w *world) pass(t *rapid.T) {
 func (w *world) deliverable(seq uint64) bool {
 	for _, c := range w.copies {
 		cl := &c.claims
-		if seq >= cl.floor && !(cl.declared && seq < cl.start) && !(cl.ended && seq >= cl.end) &&
-			!(cl.limited && seq >= cl.limit) && !cl.begun.has(seq) && !cl.dropped.has(seq) {
+		below := seq < cl.floor || cl.declared && seq < cl.start
+		past := cl.ended && seq >= cl.end || cl.limited && seq >= cl.limit
+		if !below && !past && !cl.begun.has(seq) && !cl.dropped.has(seq) {
 			return true
 		}
 	}

@@ -268,10 +268,9 @@ func (r *Reader) pin() bool {
 
 // latest returns the newest group that can be served.
 func (r *Reader) latest() (uint64, bool) {
-	x := &r.track.index
-	for i := len(x.g) - 1; i >= 0; i-- {
-		if r.canServe(x.g[i]) {
-			return x.g[i].seq, true
+	for _, g := range slices.Backward(r.track.index.g) {
+		if r.canServe(g) {
+			return g.seq, true
 		}
 	}
 	return 0, false

@@ -24,16 +24,20 @@ type rig struct {
 }
 
 // newRig makes a track with 10 s of retention and timestamps in milliseconds.
-func newRig(t testing.TB) *rig { return newRigWith(t, media.CacheConfig{}, 10*time.Second) }
+func newRig(tb testing.TB) *rig {
+	tb.Helper()
+	return newRigWith(tb, media.CacheConfig{}, 10*time.Second)
+}
 
-func newRigWith(t testing.TB, cfg media.CacheConfig, retention time.Duration) *rig {
-	r := &rig{t: t, cache: media.NewCache(cfg), now: time.Now()}
+func newRigWith(tb testing.TB, cfg media.CacheConfig, retention time.Duration) *rig {
+	tb.Helper()
+	r := &rig{t: tb, cache: media.NewCache(cfg), now: time.Now()}
 	r.track = r.cache.NewTrack(media.Info{Priority: 127, MaxAge: retention, Timescale: 1000})
 	r.cache.Sweep(r.now)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		r.track.Close(errors.New("test over"))
 		if s := r.cache.Stats(); s.Tracks != 0 {
-			t.Errorf("the cache still has %d tracks", s.Tracks)
+			tb.Errorf("the cache still has %d tracks", s.Tracks)
 		}
 	})
 	return r

@@ -54,7 +54,9 @@ func TestWaiterCancel(t *testing.T) {
 		}()
 		synctest.Wait()
 		w.Cancel()
-		<-result
+		if err := <-result; !errors.Is(err, media.ErrCancelled) {
+			t.Errorf("cancelled: %v", err)
+		}
 		s.send(1)
 		if err := <-result2; err != nil {
 			t.Errorf("the other waiter: %v", err)
@@ -97,8 +99,9 @@ func TestWaitEnds(t *testing.T) {
 			c.Drop(1, 1)
 		}, nil},
 		{"too large", func(_ *rig, _ *media.Copy, s *stream) {
-			s.w.WriteFrame(0, make([]byte, media.MaxGroupBytes))
-			s.w.WriteFrame(0, make([]byte, 1))
+			for _, n := range []int{media.MaxGroupBytes, 1} {
+				_ = s.w.WriteFrame(0, make([]byte, n)) // the second one fails, as its reader sees
+			}
 		}, media.ErrGroupTooLarge},
 		{"too old and stalled", func(r *rig, c *media.Copy, _ *stream) {
 			r.whole(c, 2, 1)
@@ -258,6 +261,7 @@ func publishGroup(w *media.GroupWriter, seq, from uint64) {
 }
 
 func follow(ctx context.Context, t *testing.T, track *media.Track, groups, complete *sync.Map) {
+	t.Helper()
 	f := &follower{make(chan struct{}, 1)}
 	r := track.NewReader(sub(1), f)
 	defer r.Close()
@@ -287,6 +291,7 @@ func follow(ctx context.Context, t *testing.T, track *media.Track, groups, compl
 }
 
 func followGroup(ctx context.Context, t *testing.T, g *media.GroupReader, complete *sync.Map) {
+	t.Helper()
 	defer g.Close()
 	w := media.NewWaiter()
 	defer context.AfterFunc(ctx, w.Cancel)()
@@ -299,7 +304,7 @@ func followGroup(ctx context.Context, t *testing.T, g *media.GroupReader, comple
 			}
 			next++
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if next != 1+g.Sequence()%20 {
 				t.Errorf("group %d ended after %d frames", g.Sequence(), next)
 			}
