@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/moqmesh/moqmesh/cluster"
 	"pgregory.net/rapid"
 )
@@ -156,7 +157,7 @@ func TestParseRefuses(t *testing.T) {
 			if !errors.As(err, &got) {
 				t.Fatalf("error %v, want an *EntryError", err)
 			}
-			if diff := cmp.Diff(tt.want, *got, cmp.Comparer(func(a, b error) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(tt.want, *got, cmpopts.EquateErrors()); diff != "" {
 				t.Error(diff)
 			}
 			if len(list.Entries) != 0 {
@@ -278,9 +279,9 @@ func TestEntryPrintsNoSecrets(t *testing.T) {
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "entry", list.Entries[0], "list", list.Entries)
 	for _, e := range list.Entries {
-		log.WriteString(fmt.Sprintf("%v %+v %#v %s %q", e, e, e, e, e))
+		fmt.Fprintf(&log, "%v %+v %#v %s %q", e, e, e, e, e)
 	}
-	log.WriteString(fmt.Sprintf("%v %+v %#v", list, list, list))
+	fmt.Fprintf(&log, "%v %+v %#v", list, list, list)
 	if strings.Contains(log.String(), "SECRET") {
 		t.Error(log.String())
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -52,11 +51,7 @@ func syntaxError(name string, err error) *Error {
 
 // readError is the error for a file that cannot be read.
 func readError(name string, err error) *Error {
-	var bad *fs.PathError
-	if errors.As(err, &bad) {
-		err = bad.Err
-	}
-	return &Error{Source: name, Reason: "cannot be read: " + err.Error()}
+	return &Error{Source: name, Reason: "cannot be read: " + withoutPath(err).Error()}
 }
 
 // walk visits a table in the order of its lines.

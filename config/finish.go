@@ -112,8 +112,7 @@ func (l *loader) clusterPeers() {
 
 // withoutPath drops the name of the file: somebody might have put the token itself in its place.
 func withoutPath(err error) error {
-	var bad *fs.PathError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*fs.PathError](err); ok {
 		return bad.Err
 	}
 	return err

@@ -282,8 +282,7 @@ func checkNode(text string) error {
 
 // reason is what is wrong with an entry, without its place in a list.
 func reason(err error) error {
-	var bad *cluster.EntryError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*cluster.EntryError](err); ok {
 		return bad.Err
 	}
 	return err

@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/config"
+	"github.com/moqmesh/moqmesh/lite/message"
 )
 
 // value is one setting away from its default, spelled for the file and for flags and variables.
@@ -81,9 +83,7 @@ var extras = map[string]string{"web.https.listen": "web.https.cert = \"a\"\nweb.
 func document(t *testing.T, settings map[string]string) string {
 	t.Helper()
 	all := map[string]string{"auth.public": `"**"`, "listen.tls.generate": `"localhost"`, "connect.tls.insecure": "true"}
-	for name, v := range settings {
-		all[name] = v
-	}
+	maps.Copy(all, settings)
 	var b strings.Builder
 	for name, v := range all {
 		fmt.Fprintf(&b, "%s = %s\n", name, withTokenFile(t, v))
@@ -238,8 +238,14 @@ func eachField(a, b reflect.Value, path string, visit func(path string, a, b ref
 // TestDefaults holds what a relay does without settings to the page of keys.
 func TestDefaults(t *testing.T) {
 	c := mustLoad(t, minimal, nil)
-	got := fmt.Sprint(c.Listen.Bind, c.Listen.Versions, c.Listen.Timeout, c.Connect.Bind, c.Connect.Race, c.Connect.ResolutionDelay, c.Connect.Timeout,
-		c.Connect.Versions, c.Connect.Backoff, c.Connect.Redirect, c.Connect.HandoverDuration, c.Connect.TLS.SystemRoots, c.Connect.TLS.Insecure,
+	versions := func(list []message.Version) (names []string) {
+		for _, v := range list {
+			names = append(names, v.String())
+		}
+		return names
+	}
+	got := fmt.Sprint(c.Listen.Bind, versions(c.Listen.Versions), c.Listen.Timeout, c.Connect.Bind, c.Connect.Race, c.Connect.ResolutionDelay, c.Connect.Timeout,
+		versions(c.Connect.Versions), c.Connect.Backoff, c.Connect.Redirect, c.Connect.HandoverDuration, c.Connect.TLS.SystemRoots, c.Connect.TLS.Insecure,
 		c.QUIC, c.Cluster.ID, c.Cluster.MaxHops, c.Web, c.Internal, c.Cache, c.Log.Level, c.DrainTimeout)
 	all := "[moq-lite-06 moq-lite-05 moq-lite-04 moq-lite-03 moq-lite-02 moq-lite-01]"
 	want := "[::]:443 " + all + " 10s [::]:0 250ms 50ms 30s " + all + " {1s 2} same-host 10s true false " +
