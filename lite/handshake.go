@@ -159,7 +159,11 @@ func (s *Session) sendSetup(ctx context.Context, m message.Setup) error {
 	if _, err := st.Write(b); err != nil {
 		return err
 	}
-	return st.Close()
+	var stopped *transport.StreamError
+	if err := st.Close(); err != nil && !errors.As(err, &stopped) {
+		return err
+	}
+	return nil // the peer may stop the stream once it has read SETUP, before our FIN
 }
 
 // AwaitPeer waits until the peer's SETUP has arrived and returns what Peer then returns. A client calls it before Run
@@ -217,7 +221,6 @@ func (s *Session) readEarly(ctx context.Context, st transport.ReceiveStream) err
 
 // receiveSetup reads SETUP from its stream, whose type has been read. Every error ends the session.
 func (s *Session) receiveSetup(st transport.ReceiveStream, in *input) error {
-	defer st.Stop(StreamInternal)
 	if !s.claimSetup() {
 		return violationf("second SETUP stream")
 	}
@@ -226,6 +229,11 @@ func (s *Session) receiveSetup(st transport.ReceiveStream, in *input) error {
 		return violationf("SETUP: %w", err)
 	}
 	s.applySetup(m)
+	s.spawn(func() { // nothing waits for the FIN, but stopping the stream before it might fail the peer's handshake
+		_ = st.SetReadDeadline(time.Now().Add(grace))
+		_, _ = st.Read(make([]byte, 1))
+		st.Stop(StreamInternal)
+	})
 	return nil
 }
 

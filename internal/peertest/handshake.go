@@ -13,7 +13,7 @@ func (p *Peer) Client(m message.Setup) *PeerStream {
 		s := p.Open(message.ClientSetup{Versions: []uint64{p.Version.Code()}})
 		return s.Want(message.ServerSetup{Version: p.Version.Code()})
 	case p.Version.HasSetup():
-		p.OpenUni(message.UniSetup, m).FIN()
+		p.OpenUni(message.UniSetup, m).FIN().AnyStop() // it may be stopped before the FIN
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func (p *Peer) Server(m message.Setup) *PeerStream {
 		}
 		return s.Send(message.ServerSetup{Version: p.Version.Code()})
 	case p.Version.HasSetup():
-		p.OpenUni(message.UniSetup, m).FIN()
+		p.OpenUni(message.UniSetup, m).FIN().AnyStop() // it may be stopped before the FIN
 	}
 	return nil
 }
