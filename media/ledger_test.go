@@ -1,6 +1,7 @@
 package media
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,7 +50,7 @@ func TestLedgerGaps(t *testing.T) {
 func TestClaims(t *testing.T) {
 	var c claims
 	c.ask(8)
-	if got := c.admit(7); got != ErrBelowStart {
+	if got := c.admit(7); !errors.Is(got, ErrBelowStart) {
 		t.Errorf("below the floor: %v", got)
 	}
 	if !c.declare(10) || c.declare(4) {
@@ -59,7 +60,7 @@ func TestClaims(t *testing.T) {
 		t.Error("nothing comes below the declared start")
 	}
 	c.begin(11)
-	if got := c.admit(11); got != ErrDuplicate {
+	if got := c.admit(11); !errors.Is(got, ErrDuplicate) {
 		t.Errorf("begun: %v", got)
 	}
 	c.dropped.add(12, 13)

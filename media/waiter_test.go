@@ -318,6 +318,7 @@ func followGroup(ctx context.Context, t *testing.T, g *media.GroupReader, comple
 }
 
 func fetchLoop(ctx context.Context, t *testing.T, track *media.Track) {
+	t.Helper()
 	for ctx.Err() == nil {
 		top, _ := track.Newest()
 		seq := top - min(top, uint64(rand.IntN(10)))
