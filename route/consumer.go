@@ -2,6 +2,7 @@ package route
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/moqmesh/moqmesh/paths"
 )
@@ -40,24 +41,8 @@ func (t *Table) listen(e *Listen) error {
 	r.consumers = slices.Insert(r.consumers, i, c)
 	c.root.addEars(1)
 
-	first := len(t.effects)
 	t.refresh(c, s.heads)
-	sortByName(t.effects[first:])
 	return nil
-}
-
-// sortByName orders the initial set of a consumer.
-func sortByName(tells []Effect) {
-	slices.SortFunc(tells, func(a, b Effect) int {
-		x, y := a.(Tell).Name, b.(Tell).Name
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
 }
 
 func (t *Table) unlisten(id ConsumerID) error {
@@ -118,10 +103,19 @@ func (c *consumer) walk(heads []string, f func(*node)) {
 	}
 }
 
-// refresh brings c up to date with all nodes that concern it.
+// refresh brings c up to date with all nodes that concern it, in the order of their names.
 func (t *Table) refresh(c *consumer, heads []string) {
 	c.top = t.step(c, nil, c.top, c.bestTop())
-	c.walk(heads, func(n *node) { t.tellOne(c, n) })
+	var nodes []*node
+	c.walk(heads, func(n *node) {
+		if len(n.routes)+len(n.held) > 0 {
+			nodes = append(nodes, n)
+		}
+	})
+	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.prefix, b.prefix) })
+	for _, n := range nodes {
+		t.tellOne(c, n)
+	}
 }
 
 // tellOne brings c up to date with a node strictly below its root.

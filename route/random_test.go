@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,7 @@ func pick[T any](c chooser, of ...T) T { return of[c.below(len(of))] }
 type randomRun struct {
 	c     chooser
 	table *route.Table
+	twin  *route.Table // another of the same: whatever happens must not depend on chance
 	model *model
 	now   time.Duration
 	fresh int // for ids that are used once
@@ -92,7 +94,7 @@ func newRandomRun(c chooser) *randomRun {
 	if m.maxHops == 0 {
 		m.maxHops = 32
 	}
-	return &randomRun{c: c, table: route.New(cfg), model: m}
+	return &randomRun{c: c, table: route.New(cfg), twin: route.New(cfg), model: m}
 }
 
 func (r *randomRun) run() {
@@ -124,18 +126,23 @@ func (r *randomRun) fail(format string, args ...any) {
 func (r *randomRun) step(e route.Event) {
 	r.log = append(r.log, fmt.Sprintf("%v %T %+v", r.now, e, e))
 	before := r.views()
-	var got []route.Effect
+	var got, twin []route.Effect
 	var err, wantErr error
 	r.model.effects = nil
 	r.model.expire(r.now)
 	if e == nil {
 		got = r.table.Expire(epoch.Add(r.now))
+		twin = r.twin.Expire(epoch.Add(r.now))
 	} else {
 		got, err = r.table.Apply(epoch.Add(r.now), e)
+		twin, _ = r.twin.Apply(epoch.Add(r.now), e)
 		wantErr = r.model.apply(e)
 	}
 	if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
 		r.fail("error %v, want %v", err, wantErr)
+	}
+	if !reflect.DeepEqual(got, twin) {
+		r.fail("effects are not determined: %v, %v", got, twin)
 	}
 	r.compareEffects(got)
 	r.compareDeadline()
