@@ -186,13 +186,12 @@ func TestInbandNegotiation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, token := range []string{"", "moql"} {
 				synctest.Test(t, func(t *testing.T) {
-					client, server := peertest.Pair(peertest.Options{})
 					o := options{cfg: lite.Config{Versions: tt.ours}}
 					if o.cfg.Versions == nil {
 						o.cfg.Versions = []message.Version{1, 2, 3, 4, 5, 6}
 					}
 					o.pair.Client.Protocol = token
-					client, server = peertest.Pair(o.pair)
+					client, server := peertest.Pair(o.pair)
 					r := start(t, tt.want, o, client, server, lite.Accept)
 					r.Open(message.ClientSetup{Versions: tt.offered, Params: params}).Want(message.ServerSetup{Version: tt.want.Code()})
 					<-r.ready
