@@ -33,7 +33,7 @@ var errTest = errors.New("scripted refusal")
 // coreRig runs a core on a real media track. Sources are named A, B, ...; it answers questions and confirms requests by
 // itself unless a source is held back, and logs effects as text.
 type coreRig struct {
-	*testing.T
+	tester
 	core    core
 	cache   *media.Cache
 	sources map[string]*scripted
@@ -46,12 +46,40 @@ type coreRig struct {
 	waiting int
 }
 
+// tester is what testing.T and rapid.T share.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Error(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 type scripted struct {
 	name string
 	source
 	info media.Info
 	err  error // of the answer
 	held bool  // questions and requests stay open
+	late []event
+}
+
+// answer says what was held back.
+func (r *coreRig) answer(name string) {
+	s := r.sources[name]
+	s.held = false
+	for _, ev := range s.late {
+		r.do(ev)
+	}
+	s.late = nil
+}
+
+// reply gives an answer of a source, now or later.
+func (r *coreRig) reply(s *scripted, ev event) {
+	if s.held {
+		s.late = append(s.late, ev)
+	} else {
+		r.queue = append(r.queue, ev)
+	}
 }
 
 type scriptedCopy struct {
@@ -72,9 +100,9 @@ func coreTest(t *testing.T, f func(r *coreRig)) {
 	})
 }
 
-func newCoreRig(t *testing.T) *coreRig {
+func newCoreRig(t tester) *coreRig {
 	r := &coreRig{
-		T: t, cache: media.NewCache(media.CacheConfig{}),
+		tester: t, cache: media.NewCache(media.CacheConfig{}),
 		sources: make(map[string]*scripted), copies: make(map[copyID]*scriptedCopy),
 		readers: make(map[string]*testReader),
 	}
@@ -179,9 +207,7 @@ func (r *coreRig) carryOut(e effect) {
 	case askInfo:
 		s := r.sources[e.src.path]
 		say("info %s", s.name)
-		if !s.held {
-			r.queue = append(r.queue, infoAnswered{e.id, s.info, s.err})
-		}
+		r.reply(s, infoAnswered{e.id, s.info, s.err})
 	case cancelInfo:
 		say("cancel info")
 	case trackReady:
@@ -191,9 +217,7 @@ func (r *coreRig) carryOut(e effect) {
 			of: s, media: e.media, writers: make(map[uint64]*media.GroupWriter), next: make(map[uint64]uint64),
 		}
 		say("open %s %s", s.name, ask(e.sub))
-		if !s.held {
-			r.queue = append(r.queue, copyOpened{e.id})
-		}
+		r.reply(s, copyOpened{e.id})
 	case updateCopy:
 		say("update %s %s", r.copies[e.id].of.name, ask(e.sub))
 	case cancelCopy:
@@ -494,6 +518,13 @@ func (r *coreRig) done(name string, err error) {
 		}
 		delete(c.writers, g)
 	}
+	r.do(copyDone{id, err})
+}
+
+// cut ends a subscription whose streams nobody reset.
+func (r *coreRig) cut(name string, err error) {
+	id, c := r.copyOf(name)
+	clear(c.writers)
 	r.do(copyDone{id, err})
 }
 

@@ -414,6 +414,24 @@ func TestCoreSwitch(t *testing.T) {
 			r.send("D", 9, 3, 3)
 			r.got("r1", "8:0..5 9:0..3")
 		},
+		"X55 its streams were not reset": func(r *coreRig) {
+			r.source("D", lite06)
+			x17(r)
+			r.send("C", 9, 0, 2)
+			r.rank("C", "D")
+			r.cut("C", net.ErrClosed)
+			r.rank("D")
+			r.send("D", 8, 5, 5)
+			r.send("D", 9, 3, 3)
+			r.got("r1", "8:0..5 9:0..3")
+		},
+		"an error of the old copy is no refusal": func(r *coreRig) {
+			x17(r)
+			r.done("A", errTest)
+			r.log = nil
+			r.die("C", "A")
+			r.expect("exclude C", "open A 10 2s [(8,5),-)", "serve A")
+		},
 		"X51 a reader below the floor": func(r *coreRig) {
 			r.serving("A", "B")
 			r.whole("A", 100, 2)
@@ -551,6 +569,9 @@ func TestCoreRefusals(t *testing.T) {
 			b.err, b.id = nil, 99
 			r.rank("B", "A")
 			r.expect("info B", "exclude B", "info B", "open B 10 2s [-,-)", "cancel A", "serve B")
+			if n, m := len(r.core.out), len(r.core.infos); n != 0 || m != 2 {
+				r.Errorf("%d exclusions and %d answers are kept", n, m)
+			}
 		},
 		"R27 the next prefix decides once the first is refused": func(r *coreRig) {
 			r.source("B", lite06).err = errTest

@@ -134,6 +134,9 @@ func (w *owner) reselect(f *front) {
 	f.layers = w.layers(f.frontKey)
 	for _, t := range f.tracks {
 		t.reroute(f.layers)
+		if len(f.layers) == 0 && t.resting != nil {
+			w.unlist(t) // only tracks that are read keep a front without routes (F38)
+		}
 	}
 	w.settle(f)
 }

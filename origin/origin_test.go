@@ -139,6 +139,7 @@ func TestPropertiesOutliveTheTrack(t *testing.T) {
 		if _, err := viewer.TrackInfo(context.Background(), "room", "other"); err != nil {
 			r.Errorf("another track: %v", err)
 		}
+		synctest.Wait()
 		pub.withdraw("room")
 		if _, err := view(viewer.Session, "room", "v", live()); !errors.Is(err, session.ErrUnroutable) {
 			r.Errorf("without a route: %v", err)

@@ -52,8 +52,8 @@ type peer struct {
 	mu      sync.Mutex
 	info    media.Info
 	infoErr error
-	refuse  error         // of SUBSCRIBE
-	hang    bool          // questions are not answered, requests not written
+	refuse  error // of SUBSCRIBE
+	hang    bool  // questions are not answered, requests not written
 	fetch   func(ctx context.Context, req session.FetchRequest, w *media.GroupWriter, accepted func()) error
 	infos   []string      // questions asked
 	fetches []string      // groups asked for
