@@ -38,7 +38,7 @@ race: ## the same under the race detector
 .PHONY: e2e
 e2e: ## tier 4: the built binary, driven as a user drives it
 	go build -race -o bin/moqmesh-race ./cmd/moqmesh
-	MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race go test -count=1 -tags e2e ./test/e2e
+	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race go test -count=1 -tags e2e ./test/e2e
 
 .PHONY: interop
 interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Rust and JavaScript libraries, both directions
