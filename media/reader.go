@@ -276,15 +276,20 @@ func (r *Reader) latest() (uint64, bool) {
 	return 0, false
 }
 
-// lowest returns the lowest group that can be served and is not too old; or, if lower, the first one that the copy
-// declared, was not seen yet, and would not be too old if it came now.
+// lowest returns the lowest group that can be served, or that is open and continued by the copy that declared it, and is
+// not too old; or, if lower, the first one that the copy declared, was not seen yet, and would not be too old if it came
+// now.
 func (r *Reader) lowest() (uint64, bool) {
 	t, x, v := r.track, &r.track.index, r.view()
+	declared, ok := t.declaredStart()
+	servable := func(g *group) bool {
+		continued := ok && g.seq >= declared && !g.complete && v.admits(g) && !r.taken.has(g.seq) && t.deliverable(g.seq)
+		return continued || r.canServe(g)
+	}
 	at := 0
-	for at < len(x.g) && (!r.canServe(x.g[at]) || x.tooOldAt(at+1, v, r.budget)) {
+	for at < len(x.g) && (!servable(x.g[at]) || x.tooOldAt(at+1, v, r.budget)) {
 		at++
 	}
-	declared, ok := t.declaredStart()
 	if at == len(x.g) {
 		if !ok {
 			return 0, false
