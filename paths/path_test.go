@@ -124,10 +124,14 @@ func TestCleanProperties(t *testing.T) {
 func TestPathAllocations(t *testing.T) {
 	got := testing.AllocsPerRun(100, func() {
 		p, _ := paths.Clean("/room/cam/")
-		paths.Covers("room", p)
-		paths.Suffix("room", p)
-		paths.Hidden(p)
-		for range paths.Segments(p) { //nolint:revive // only the cost counts
+		rest, ok := paths.Suffix("room", p)
+		if !ok || !paths.Covers("room", p) || paths.Hidden(rest) {
+			t.Fatal(p)
+		}
+		for seg := range paths.Segments(p) {
+			if seg == "" {
+				t.Fatal(p)
+			}
 		}
 	})
 	if got != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/moqmesh/moqmesh/paths"
 )
 
-func mustParse(t testing.TB, text string) paths.Pattern {
+func mustParse(t *testing.T, text string) paths.Pattern {
 	t.Helper()
 	p, err := paths.Parse(text)
 	if err != nil {
@@ -20,7 +20,7 @@ func mustParse(t testing.TB, text string) paths.Pattern {
 	return p
 }
 
-func mustSet(t testing.TB, texts ...string) paths.Set {
+func mustSet(t *testing.T, texts ...string) paths.Set {
 	t.Helper()
 	s, err := paths.ParseSet(texts...)
 	if err != nil {

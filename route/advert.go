@@ -4,7 +4,7 @@ import "slices"
 
 // announce takes in a new advertisement (2.5).
 func (t *Table) announce(e *Announce) error {
-	s := t.peers[e.Session]
+	s := t.sessions[e.Session]
 	if s == nil {
 		return ErrUnknownSession
 	}
@@ -33,7 +33,7 @@ func (t *Table) announce(e *Announce) error {
 
 // update changes an advertisement in place.
 func (t *Table) update(e *Update) error {
-	s := t.peers[e.Session]
+	s := t.sessions[e.Session]
 	if s == nil {
 		return ErrUnknownSession
 	}
@@ -128,7 +128,7 @@ func (t *Table) replace(a *advert, next *content) {
 
 // withdraw ends an advertisement.
 func (t *Table) withdraw(e *Withdraw) error {
-	s := t.peers[e.Session]
+	s := t.sessions[e.Session]
 	if s == nil {
 		return ErrUnknownSession
 	}
@@ -175,7 +175,7 @@ func (t *Table) setContent(a *advert, c *content) {
 }
 
 // sortedAdverts lists a session's advertisements in the order of their ids.
-func (s *peer) sortedAdverts() []*advert {
+func (s *session) sortedAdverts() []*advert {
 	out := make([]*advert, 0, len(s.adverts))
 	for _, a := range s.adverts {
 		out = append(out, a)

@@ -15,6 +15,7 @@ const benchRoutes = 100_000
 // benchTable has a peer with a route each for broadcasts such as "event-0012/cam-3", a second peer without
 // routes, and as many consumers of everything.
 func benchTable(tb testing.TB, routes, consumers int) (*route.Table, []string) {
+	tb.Helper()
 	t := route.New(route.Config{Hop: 1})
 	apply := func(e route.Event) {
 		if _, err := t.Apply(epoch, e); err != nil {
@@ -184,6 +185,7 @@ func BenchmarkSessionDown(b *testing.B) {
 }
 
 func apply(tb testing.TB, t *route.Table, now time.Time, e route.Event) {
+	tb.Helper()
 	if _, err := t.Apply(now, e); err != nil {
 		tb.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // consumer is one announce stream that we feed, or a reader in this process.
 type consumer struct {
 	id      ConsumerID
-	session *peer
+	session *session
 	root    *node
 	x       Hop  // identity from which routes are hidden (R23)
 	local   bool // sees routes of source local only (R37)
@@ -20,20 +20,21 @@ type consumer struct {
 }
 
 func (t *Table) listen(e *Listen) error {
-	s := t.peers[e.Session]
+	s := t.sessions[e.Session]
 	switch {
 	case s == nil:
 		return ErrUnknownSession
 	case t.consumers[e.Consumer] != nil:
 		return ErrInUse
 	}
-	c := &consumer{id: e.Consumer, session: s, x: s.identity, local: e.Local, root: t.root.make(e.Root)}
-	c.top.c = c
+	x := s.identity
 	if s.Hop == 0 && e.Exclude != 0 && s.Wire.traits().excludes {
-		c.x = e.Exclude
-		t.identify(s, e.Exclude)
+		x = e.Exclude
+		t.identify(s, x)
 		t.settle()
 	}
+	c := &consumer{id: e.Consumer, session: s, x: x, local: e.Local, root: t.root.make(e.Root)}
+	c.top.c = c
 	t.consumers[c.id] = c
 	s.consumers = append(s.consumers, c)
 	r := c.root.rarely()
@@ -183,15 +184,12 @@ func (c *consumer) sees(a *advert) bool {
 	if !a.visible(c.session.ID, c.x) || c.local && a.session.Source != SourceLocal {
 		return false
 	}
-	traits := c.session.Wire.traits()
-	if c.session.Wire == WireLocal {
+	form := c.session.Wire.traits().list
+	switch {
+	case c.session.Wire == WireLocal:
 		return true
+	case c.session.ClusterPeer && !form.names() && a.session.Source == SourcePeer && a.content.list.anon:
+		return false // (R33b)
 	}
-	switch traits.list {
-	case listNone, listCount:
-		if c.session.ClusterPeer && a.session.Source == SourcePeer && a.content.list.anon { // (R33b)
-			return false
-		}
-	}
-	return traits.list == listNone || len(a.content.list.hops) < c.session.maxHops // (R4)
+	return form == listNone || len(a.content.list.hops) < c.session.maxHops // (R4)
 }

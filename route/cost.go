@@ -41,9 +41,10 @@ func received(wire Wire, sent Cost, hops int) Cost {
 		return sent
 	case costWarm:
 		return Cost{sent.Warm, MaxCost}
+	default:
+		if hops > 1 {
+			return Cost{MaxSum, MaxCost} // a relay forwarded it at a price that the wire dropped
+		}
+		return Cost{0, MaxCost}
 	}
-	if hops > 1 {
-		return Cost{MaxSum, MaxCost} // a relay forwarded it at a price that the wire dropped
-	}
-	return Cost{0, MaxCost}
 }

@@ -13,8 +13,8 @@ func (t *Table) Empty() error {
 		return fmt.Errorf("%d hop lists left", len(t.lists.lists))
 	case t.holds.first != nil || t.marks.first != nil || t.waits.first != nil:
 		return fmt.Errorf("timers left")
-	case len(t.peers)+len(t.consumers) > 0:
-		return fmt.Errorf("%d sessions and %d consumers left", len(t.peers), len(t.consumers))
+	case len(t.sessions)+len(t.consumers) > 0:
+		return fmt.Errorf("%d sessions and %d consumers left", len(t.sessions), len(t.consumers))
 	case len(t.dirty)+len(t.effects) > 0:
 		return fmt.Errorf("unfinished event")
 	}

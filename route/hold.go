@@ -83,25 +83,18 @@ func (t *Table) expireHold(timer *timer[hold]) {
 
 // updates reports whether the peer can be told of changes to what it holds: its wire updates in place (R33),
 // or it is a cluster peer on moq-lite 04 (R33a).
-func (s *peer) updates() bool {
+func (s *session) updates() bool {
 	return s.Wire.traits().inPlace || s.Wire == WireLite04 && s.ClusterPeer
 }
 
 // differs reports whether an update is due: the peer can be told, and its wire can carry the difference (R32).
-func (s *peer) differs(a, b *content) bool {
+func (s *session) differs(a, b *content) bool {
 	if a == b || !s.updates() {
 		return false
 	}
 	traits := s.Wire.traits()
-	switch traits.cost {
-	case costBoth:
-		if a.cost != b.cost {
-			return true
-		}
-	case costWarm:
-		if a.cost.Warm != b.cost.Warm {
-			return true
-		}
+	if traits.cost == costBoth && a.cost != b.cost || traits.cost == costWarm && a.cost.Warm != b.cost.Warm {
+		return true
 	}
 	return traits.list != listNone && a.list != b.list && !slices.Equal(a.list.hops, b.list.hops)
 }

@@ -15,15 +15,13 @@ type reading struct {
 }
 
 // read applies section 2.5 from step 2 on. It fails with ErrHops where the peer must not send this.
-func (t *Table) read(s *peer, prefix string, ad *Advertised) (reading, error) {
+func (t *Table) read(s *session, prefix string, ad *Advertised) (reading, error) {
 	r := reading{hops: t.scratch[:0]}
-	switch {
-	case s.Wire == WireLocal:
+	if s.Wire == WireLocal {
 		r.cost = received(s.Wire, ad.Cost, 0)
-	default:
-		if err := checkHops(ad); err != nil {
-			return reading{}, err
-		}
+	} else if err := checkHops(ad); err != nil {
+		return reading{}, err
+	} else {
 		t.readWire(s, ad, &r)
 	}
 	if s.goaway {
@@ -40,7 +38,7 @@ func (t *Table) read(s *peer, prefix string, ad *Advertised) (reading, error) {
 }
 
 // readWire fills in what a peer sent.
-func (t *Table) readWire(s *peer, ad *Advertised, r *reading) {
+func (t *Table) readWire(s *session, ad *Advertised, r *reading) {
 	traits := s.Wire.traits()
 	if r.hops, r.reason = rebuild(r.hops, traits.list, ad); r.reason != 0 {
 		return
@@ -90,6 +88,7 @@ func rebuild(out []Hop, form listForm, ad *Advertised) ([]Hop, Reason) {
 		return append(out, make([]Hop, len(ad.Hops))...), 0
 	case listFull:
 		return append(out, ad.Hops...), 0
+	case listApart:
 	}
 	switch {
 	case ad.Sender != 0 && slices.Contains(ad.Hops, ad.Sender):

@@ -10,7 +10,7 @@ import (
 // that session.
 func (t *Table) Requester(id SessionID) Requester {
 	x := Requester{Session: id}
-	if s := t.peers[id]; s != nil {
+	if s := t.sessions[id]; s != nil {
 		x.Hop = s.identity
 	}
 	return x
@@ -48,7 +48,7 @@ func (r Route) standsIn() bool { return r.Source == SourceLocal && r.Cost.Compar
 
 // usable reports whether a route is a candidate for a request (R27), refusals aside.
 func (a *advert) usable(path string, x Requester) bool {
-	return !a.stale && a.visible(x.Session, x.Hop) && !(x.Local && a.session.Source != SourceLocal) && a.serves(path)
+	return !a.stale && a.visible(x.Session, x.Hop) && (!x.Local || a.session.Source == SourceLocal) && a.serves(path)
 }
 
 // Candidates lists the routes for path in the order in which they are to be tried: those of the deepest
@@ -117,7 +117,7 @@ type View struct {
 // Names lists the prefixes at or below a root that are advertised, sorted and relative to it, as an announce
 // stream would. Prefixes at or above the root are the empty name (R29).
 func (t *Table) Names(v View) []string {
-	asking := &peer{SessionInfo: SessionInfo{ID: v.Session, Subscribe: v.Subscribe, Hidden: v.Hidden}}
+	asking := &session{SessionInfo: SessionInfo{ID: v.Session, Subscribe: v.Subscribe, Hidden: v.Hidden}}
 	top := t.root.deepest(v.Root)
 	c := &consumer{session: asking, x: v.Hop, local: v.Local, root: &node{prefix: v.Root, parent: top}}
 	if len(top.prefix) == len(v.Root) {

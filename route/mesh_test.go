@@ -172,21 +172,20 @@ func (r *meshRelay) publisher(hop route.Hop) *meshEnd {
 	return end
 }
 
-func (m *mesh) link(a, b int, wire route.Wire, delay time.Duration, priceA, priceB uint64) *meshLink {
+func (m *mesh) link(a, b int, wire route.Wire, delay time.Duration, priceA, priceB uint64) {
 	l := &meshLink{wire: wire, delay: delay}
 	l.ends[0] = &meshEnd{relay: m.relays[a], link: l, price: priceA}
 	l.ends[1] = &meshEnd{relay: m.relays[b], link: l, price: priceB}
 	l.ends[0].other, l.ends[1].other = l.ends[1], l.ends[0]
 	m.links = append(m.links, l)
 	l.up()
-	return l
 }
 
 // up opens the sessions of both ends.
 func (l *meshLink) up() {
 	for _, end := range l.ends {
 		hop := end.other.relay.hop
-		if t := l.wire; t != route.WireLite05 && t != route.WireLite06 && t != route.WireMoqtCluster {
+		if !among(l.wire, route.WireLite05, route.WireLite06, route.WireMoqtCluster) {
 			hop = 0 // not declared; moq-lite 04 says it in its request
 		}
 		end.relay.session(end, route.SessionInfo{
@@ -337,8 +336,9 @@ func encode(wire route.Wire, own route.Hop, e route.Tell) route.Advertised {
 		return route.Advertised{Hops: full, Cost: route.Cost{Warm: e.Cost.Warm}}
 	case route.WireLite03:
 		return route.Advertised{Hops: make([]route.Hop, len(full))}
+	default:
+		return route.Advertised{}
 	}
-	return route.Advertised{}
 }
 
 // path follows a request from relay r; it returns the relays asked, and whether a publisher was reached.

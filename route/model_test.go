@@ -206,11 +206,8 @@ func (m *model) announce(e route.Announce) error {
 		return route.ErrUnknownSession
 	}
 	if a := m.advert(e.Session, e.Advert); a != nil {
-		switch s.Wire {
-		case route.WireLite05, route.WireMoqt, route.WireMoqtCluster:
-			if a.prefix == e.Prefix {
-				return m.update(route.Update{Session: e.Session, Advert: e.Advert, Advertised: e.Advertised})
-			}
+		if a.prefix == e.Prefix && among(s.Wire, route.WireLite05, route.WireMoqt, route.WireMoqtCluster) {
+			return m.update(route.Update{Session: e.Session, Advert: e.Advert, Advertised: e.Advertised})
 		}
 		return route.ErrDuplicate
 	}
@@ -240,8 +237,7 @@ func (m *model) update(e route.Update) error {
 	if a == nil {
 		return route.ErrUnknownAdvert
 	}
-	switch s.Wire {
-	case route.WireLite01, route.WireLite03, route.WireLite04:
+	if among(s.Wire, route.WireLite01, route.WireLite03, route.WireLite04) {
 		return route.ErrDuplicate
 	}
 	next := *a
@@ -296,12 +292,12 @@ func (m *model) judge(a *modelAdvert, ad route.Advertised) (route.Reason, error)
 		}
 	}
 	list := slices.Clone(ad.Hops)
-	switch s.Wire {
-	case route.WireLocal, route.WireLite01, route.WireMoqt:
+	switch {
+	case among(s.Wire, route.WireLocal, route.WireLite01, route.WireMoqt):
 		list = nil
-	case route.WireLite03:
+	case s.Wire == route.WireLite03:
 		list = make([]route.Hop, len(ad.Hops))
-	case route.WireLite05, route.WireLite06:
+	case among(s.Wire, route.WireLite05, route.WireLite06):
 		if ad.Sender != 0 && slices.Contains(list, ad.Sender) {
 			return route.Reflected, nil
 		}
@@ -379,19 +375,18 @@ func (m *model) withdraw(e route.Withdraw) error {
 	}
 	m.gone(a, route.GoneWithdrawn)
 	p := lastHop(a.hops)
-	switch a.s.Wire {
-	case route.WireLite04, route.WireLite05, route.WireLite06:
-		if p == 0 || slices.ContainsFunc(m.adverts, func(o *modelAdvert) bool {
-			return o.prefix == a.prefix && o.reason == 0 && !o.stale && lastHop(o.hops) == p
-		}) {
-			return nil
-		}
+	claimed := slices.ContainsFunc(m.adverts, func(o *modelAdvert) bool {
+		return o.prefix == a.prefix && o.reason == 0 && !o.stale && lastHop(o.hops) == p
+	})
+	if p != 0 && !claimed && among(a.s.Wire, route.WireLite04, route.WireLite05, route.WireLite06) {
 		m.unmark(a.prefix, p)
 		m.started++
 		m.marks = append(m.marks, &modelMark{a.prefix, p, m.now + 2*time.Second, m.started})
 	}
 	return nil
 }
+
+func among(w route.Wire, wires ...route.Wire) bool { return slices.Contains(wires, w) }
 
 func lastHop(hops []route.Hop) route.Hop {
 	if len(hops) == 0 {
@@ -477,18 +472,12 @@ func (m *model) offered(c *modelConsumer, a *modelAdvert, name string) bool {
 		return false
 	}
 	anonymous := slices.Contains(a.hops, 0)
-	switch c.s.Wire {
-	case route.WireLite01, route.WireLite03, route.WireMoqt:
-		if c.s.ClusterPeer && anonymous && a.s.Source == route.SourcePeer {
-			return false
-		}
+	if c.s.ClusterPeer && anonymous && a.s.Source == route.SourcePeer &&
+		among(c.s.Wire, route.WireLite01, route.WireLite03, route.WireMoqt) {
+		return false
 	}
-	switch c.s.Wire {
-	case route.WireLocal, route.WireLite01, route.WireMoqt:
-	default:
-		if len(a.hops) >= m.maxHops {
-			return false
-		}
+	if len(a.hops) >= m.maxHops && !among(c.s.Wire, route.WireLocal, route.WireLite01, route.WireMoqt) {
+		return false
 	}
 	top := a.prefix
 	if len(c.root) > len(top) {
@@ -561,24 +550,18 @@ func (m *model) worse(a, b *modelContent) bool {
 
 // tellable: R33, R33a.
 func (c *modelConsumer) tellable() bool {
-	switch c.s.Wire {
-	case route.WireLite01, route.WireLite03:
-		return false
-	case route.WireLite04:
-		return c.s.ClusterPeer
-	}
-	return true
+	return !among(c.s.Wire, route.WireLite01, route.WireLite03) && (c.s.Wire != route.WireLite04 || c.s.ClusterPeer)
 }
 
 // same: R32.
 func (c *modelConsumer) same(a, b *modelContent) bool {
 	lists, warm, cold := slices.Equal(a.hops, b.hops), a.cost.Warm == b.cost.Warm, a.cost.Cold == b.cost.Cold
-	switch c.s.Wire {
-	case route.WireMoqt:
+	switch {
+	case c.s.Wire == route.WireMoqt:
 		return true
-	case route.WireLite04, route.WireLite05:
+	case among(c.s.Wire, route.WireLite04, route.WireLite05):
 		return lists
-	case route.WireMoqtCluster:
+	case c.s.Wire == route.WireMoqtCluster:
 		return lists && warm
 	}
 	return lists && warm && cold

@@ -31,7 +31,7 @@ type rare struct {
 
 // advert is one advertisement of one session: a route, or parked.
 type advert struct {
-	session *peer
+	session *session
 	node    *node
 	content *content // nil where it was declined before its list and cost were known
 	id      AdvertID
@@ -69,7 +69,7 @@ func (n *node) marks() []*timer[mark] {
 }
 
 // of finds the advertisement of s at n, route or parked.
-func (n *node) of(s *peer) *advert {
+func (n *node) of(s *session) *advert {
 	for _, list := range [...][]*advert{n.routes, n.parked()} {
 		for _, a := range list {
 			if a.session == s {

@@ -230,7 +230,36 @@ func (r *randomRun) compareState() {
 			r.fail("%q through %v: %v", v.path, v.x, got)
 		}
 	}
+	r.compareNames()
 	r.compareSnapshot()
+}
+
+// compareNames compares the listing with what the model would tell a reader of this process.
+func (r *randomRun) compareNames() {
+	for _, root := range []string{"", "a", "a/b/z/z"} {
+		for i, text := range []string{"**", "a/*"} {
+			subscribe, err := paths.ParseSet(text)
+			if err != nil {
+				r.fail("%v", err)
+			}
+			v := route.View{Root: root, Subscribe: subscribe, Hidden: i == 0, Requester: route.Requester{Session: 1, Hop: 3}}
+			c := &modelConsumer{x: 3, root: root, s: &modelSession{SessionInfo: route.SessionInfo{
+				ID: 1, Wire: route.WireLocal, Subscribe: subscribe, Hidden: v.Hidden,
+			}}}
+			var want []string
+			for _, prefix := range randomPrefixes {
+				name, ok := c.presents(&modelAdvert{prefix: prefix})
+				if ok && r.model.best(c, name) != nil {
+					want = append(want, name)
+				}
+			}
+			slices.Sort(want)
+			want = slices.Compact(want)
+			if got := r.table.Names(v); !slices.Equal(got, want) {
+				r.fail("names below %q for %s: %q, want %q", root, text, got, want)
+			}
+		}
+	}
 }
 
 func (r *randomRun) compareLookup(path string, x route.Requester, want []uint64) {

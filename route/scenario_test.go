@@ -37,8 +37,10 @@ import (
 // "TIME NAME lost|withdrawn|stale|detached|declined PREFIX" for what becomes of an advertisement.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		var s *scenario
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			switch d.Cmd {
 			case "table":
 				s = newScenario(t, d)
@@ -55,14 +57,12 @@ func TestScenarios(t *testing.T) {
 var epoch = time.UnixMilli(1_000_000)
 
 type scenario struct {
-	t         testing.TB
+	t         *testing.T
 	table     *route.Table
 	sessions  map[string]*scenarioSession
 	names     map[route.SessionID]string
 	consumers map[route.ConsumerID]string
-	order     []string
 	out       strings.Builder
-	lines     int
 }
 
 type scenarioSession struct {
@@ -72,7 +72,8 @@ type scenarioSession struct {
 	next    route.AdvertID
 }
 
-func newScenario(t testing.TB, d *datadriven.TestData) *scenario {
+func newScenario(t *testing.T, d *datadriven.TestData) *scenario {
+	t.Helper()
 	cfg := route.Config{Hop: 1}
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
@@ -144,7 +145,6 @@ func (s *scenario) addSession(fields []string) {
 		one.ok = one.info.Hop
 	}
 	s.sessions[fields[0]], s.names[id] = one, fields[0]
-	s.order = append(s.order, fields[0])
 	if _, err := s.table.Apply(epoch, route.SessionUp{SessionInfo: one.info}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func (s *scenario) advertised(one *scenarioSession, args []string) route.Adverti
 	text := strings.Join(args, " ")
 	list, cost, _ := strings.Cut(strings.TrimPrefix(text, "["), "]")
 	ad := route.Advertised{Sender: one.ok}
-	for _, f := range strings.Fields(list) {
+	for f := range strings.FieldsSeq(list) {
 		if from, to, ok := strings.Cut(f, ".."); ok {
 			for h := number(s.t, from); h <= number(s.t, to); h++ {
 				ad.Hops = append(ad.Hops, route.Hop(h))
@@ -377,7 +377,7 @@ func price(v uint64) string {
 	return strconv.FormatUint(v, 10)
 }
 
-func number(t testing.TB, text string) uint64 {
+func number(t *testing.T, text string) uint64 {
 	t.Helper()
 	base, minus, _ := strings.Cut(text, "-")
 	var v uint64
@@ -397,7 +397,7 @@ func number(t testing.TB, text string) uint64 {
 	return v
 }
 
-func set(t testing.TB, text string) paths.Set {
+func set(t *testing.T, text string) paths.Set {
 	t.Helper()
 	s, err := paths.ParseSet(slices.DeleteFunc(strings.Split(text, ","), func(p string) bool { return p == "-" })...)
 	if err != nil {

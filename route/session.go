@@ -2,8 +2,8 @@ package route
 
 import "github.com/moqmesh/moqmesh/paths"
 
-// peer is a session.
-type peer struct {
+// session is what the table keeps of a session.
+type session struct {
 	SessionInfo
 	identity  Hop  // what the peer declared, else what we assigned it (R23)
 	learned   bool // the identity comes from an announce stream
@@ -15,21 +15,21 @@ type peer struct {
 }
 
 func (t *Table) sessionUp(info *SessionInfo) error {
-	if t.peers[info.ID] != nil {
+	if t.sessions[info.ID] != nil {
 		return ErrInUse
 	}
-	s := &peer{SessionInfo: *info, identity: info.Hop, maxHops: t.cfg.MaxHops, adverts: make(map[AdvertID]*advert)}
+	s := &session{SessionInfo: *info, identity: info.Hop, maxHops: t.cfg.MaxHops, adverts: make(map[AdvertID]*advert)}
 	if s.identity == 0 {
 		s.identity = info.Assigned
 	}
 	s.heads = info.Subscribe.Heads()
-	t.peers[info.ID] = s
+	t.sessions[info.ID] = s
 	return nil
 }
 
 // sessionDown removes a session. Its routes are lost, which is no withdrawal (R38).
 func (t *Table) sessionDown(id SessionID) error {
-	s := t.peers[id]
+	s := t.sessions[id]
 	if s == nil {
 		return ErrUnknownSession
 	}
@@ -42,13 +42,13 @@ func (t *Table) sessionDown(id SessionID) error {
 		t.drop(a, GoneLost)
 		t.settleMarks(a.node)
 	}
-	delete(t.peers, id)
+	delete(t.sessions, id)
 	return nil
 }
 
 // drain re-prices everything learned from a session to the maximum, in place (R40).
 func (t *Table) drain(id SessionID) error {
-	s := t.peers[id]
+	s := t.sessions[id]
 	if s == nil {
 		return ErrUnknownSession
 	}
@@ -69,15 +69,21 @@ func (t *Table) drain(id SessionID) error {
 
 // sessionGrant replaces grants in place.
 func (t *Table) sessionGrant(e *SessionGrant) error {
-	s := t.peers[e.ID]
+	s := t.sessions[e.ID]
 	if s == nil {
 		return ErrUnknownSession
 	}
-	was := s.heads
-	s.Publish, s.Subscribe, s.heads = e.Publish, e.Subscribe, e.Subscribe.Heads()
-	for _, a := range s.sortedAdverts() {
-		t.regrant(a)
+	if !s.Publish.Equal(e.Publish) {
+		s.Publish = e.Publish
+		for _, a := range s.sortedAdverts() {
+			t.regrant(a)
+		}
 	}
+	if s.Subscribe.Equal(e.Subscribe) {
+		return nil
+	}
+	was := s.heads
+	s.Subscribe, s.heads = e.Subscribe, e.Subscribe.Heads()
 	t.settle()
 	for _, c := range s.consumers {
 		t.refresh(c, was)
@@ -104,10 +110,10 @@ func (t *Table) regrant(a *advert) {
 	}
 }
 
-// identify gives a session without a declared identity the one that its announce stream states (R23:
+// identify gives a session without a declared identity the one that its first announce stream states (R23:
 // moq-lite 04, 05).
-func (t *Table) identify(s *peer, x Hop) {
-	if s.Hop != 0 || s.learned || x == 0 {
+func (t *Table) identify(s *session, x Hop) {
+	if s.learned {
 		return
 	}
 	s.identity, s.learned = x, true

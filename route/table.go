@@ -20,7 +20,7 @@ type Config struct {
 type Table struct {
 	cfg       Config
 	root      *node
-	peers     map[SessionID]*peer
+	sessions  map[SessionID]*session
 	consumers map[ConsumerID]*consumer
 	lists     interner
 	seq       uint64 // of the newest route
@@ -49,7 +49,7 @@ func New(cfg Config) *Table {
 	return &Table{
 		cfg:       cfg,
 		root:      new(node),
-		peers:     make(map[SessionID]*peer),
+		sessions:  make(map[SessionID]*session),
 		consumers: make(map[ConsumerID]*consumer),
 		lists:     interner{lists: make(map[string]*hopList)},
 	}

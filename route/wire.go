@@ -24,6 +24,9 @@ const (
 	listApart                 // ids without the sender, which is stated once (ANNOUNCE_OK)
 )
 
+// names reports whether the list has ids.
+func (f listForm) names() bool { return f == listFull || f == listApart }
+
 type costForm uint8
 
 const (
