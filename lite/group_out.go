@@ -17,7 +17,7 @@ const (
 	// joinLimit is how long the header of a group and its first batch together may be, in bytes, to go into one
 	// Write, at the price of a copy.
 	joinLimit = 16 << 10
-	// expireEvery is how often groups in flight are checked for their age, while some subscription has more than one.
+	// expireEvery is how often groups in flight are checked for their age, while there is one that is not the newest.
 	expireEvery = 250 * time.Millisecond
 	// minBlocked is how long a Write must have taken to count as blocked.
 	minBlocked = 5 * time.Millisecond
@@ -54,11 +54,11 @@ func (w *worker) open(g *media.GroupReader, end error) (transport.SendStream, er
 	sv := w.sv
 	ctx, cancel := context.WithCancel(sv.s.conn.Context())
 	defer cancel()
-	if !w.setGiveUp(cancel) {
+	if !w.prepare(g, cancel) {
 		return nil, media.ErrCancelled
 	}
 	w.blocked.Store(sv.s.since())
-	st, err := sv.s.conn.OpenUniStream(ctx)
+	st, err := sv.s.opener.open(ctx, sv.s.conn, &w.rank)
 	w.blocked.Store(0)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,6 @@ func (w *worker) open(g *media.GroupReader, end error) (transport.SendStream, er
 	if !aborted {
 		w.stream = st
 	}
-	w.rank = ranked{stream: st, priority: sv.priority, id: sv.id, sequence: g.Sequence()}
 	sv.mu.Unlock()
 	switch {
 	case aborted:
@@ -79,15 +78,34 @@ func (w *worker) open(g *media.GroupReader, end error) (transport.SendStream, er
 		st.Reset(StreamOld)
 		return nil, media.ErrOld
 	}
-	sv.s.ranks.add(&w.rank)
+	w.rank.stream = st
+	sv.rankUp(&w.rank)
 	return st, end
 }
 
-// setGiveUp says how the wait for stream credit is ended; it reports false if the group is over already.
-func (w *worker) setGiveUp(cancel context.CancelFunc) bool {
-	w.sv.mu.Lock()
-	defer w.sv.mu.Unlock()
+// rankUp ranks a stream by the priority that the subscription has now.
+func (sv *serving) rankUp(e *ranked) {
+	priority := func() uint8 {
+		sv.mu.Lock()
+		defer sv.mu.Unlock()
+		return sv.priority
+	}
+	was := priority()
+	e.priority = was
+	sv.s.ranks.add(e)
+	if now := priority(); now != was { // changed in between
+		sv.s.ranks.setPriority(sv.id, now)
+	}
+}
+
+// prepare says how the wait for stream credit is ended, and how urgent it is; it reports false if the group is over
+// already.
+func (w *worker) prepare(g *media.GroupReader, cancel context.CancelFunc) bool {
+	sv := w.sv
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
 	w.giveUp = cancel
+	w.rank = ranked{priority: sv.priority, id: sv.id, sequence: g.Sequence()}
 	return !w.aborted
 }
 
@@ -196,7 +214,7 @@ func (w *worker) writeHeader(st transport.SendStream, g *media.GroupReader) erro
 // since is the time since the start of the session in nanoseconds, never 0.
 func (s *Session) since() int64 { return max(int64(time.Since(s.started)), 1) }
 
-// watch checks the subscriptions that have more than one group open, and only while there are any.
+// watch checks the subscriptions that have a group in flight which can be too old, and only while there are any.
 type watch struct {
 	mu    sync.Mutex
 	subs  map[*serving]struct{}

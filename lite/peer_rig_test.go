@@ -63,7 +63,7 @@ func connect(t *testing.T, v message.Version, o options) *rig {
 
 type handshake func(context.Context, transport.Conn, lite.Config) (*lite.Session, error)
 
-func start(t *testing.T, v message.Version, o options, peer, ours *peertest.Conn, shake handshake) *rig {
+func start(t *testing.T, v message.Version, o options, peer *peertest.Conn, ours transport.Conn, shake handshake) *rig {
 	t.Helper()
 	r := &rig{
 		Peer: peertest.NewPeer(t, peer, v), t: t, host: newHost(o.initial),

@@ -150,7 +150,7 @@ func (w *worker) run(g *media.GroupReader) {
 			}
 		}
 		// A group that blocks must not hold up another: if there is more to do now, somebody else does it.
-		if more := sv.take(); more != nil {
+		if more := sv.take(false); more != nil {
 			sv.mu.Lock()
 			sv.hireLocked()
 			sv.mu.Unlock()
@@ -169,6 +169,7 @@ func (w *worker) run(g *media.GroupReader) {
 func (sv *serving) next(w *worker) *media.GroupReader {
 	for {
 		sv.mu.Lock()
+		woken := sv.pending
 		sv.pending = false
 		if sv.over {
 			sv.fireLocked()
@@ -178,7 +179,7 @@ func (sv *serving) next(w *worker) *media.GroupReader {
 		sv.mu.Unlock()
 		sv.sendBounds()
 		sv.sendDatagrams()
-		if g := sv.take(); g != nil {
+		if g := sv.take(woken); g != nil {
 			return g
 		}
 		if !sv.park(w) {
@@ -207,10 +208,15 @@ func (sv *serving) park(w *worker) bool {
 	return true
 }
 
-// take returns the next group to write: one newer than all before, or backlog as far as its limit allows. Without one,
-// it ends the subscription if the track has ended.
-func (sv *serving) take() *media.GroupReader {
+// take returns the next group to write: one newer than all before, or backlog as far as its limit allows. Once that is
+// reached the reader is asked only if it has woken us, since there is nothing newer otherwise. Without a group, take ends
+// the subscription if the track has ended.
+func (sv *serving) take(woken bool) *media.GroupReader {
 	sv.pull.Lock()
+	if !woken && sv.count(0) >= sv.s.cfg.Limits.Backlog {
+		sv.pull.Unlock()
+		return nil
+	}
 	g, err := sv.takeLocked()
 	sv.pull.Unlock()
 	switch {
@@ -292,9 +298,8 @@ func (sv *serving) begin(w *worker, g *media.GroupReader) bool {
 	}
 	w.group = g
 	sv.busy = append(sv.busy, w)
-	if len(sv.busy) == 2 {
-		sv.s.watch.add(sv)
-	}
+	sv.top = max(sv.top, g.Sequence())
+	sv.watchLocked()
 	sv.mu.Unlock()
 	if spare {
 		sv.start(nil)
@@ -334,13 +339,25 @@ func (sv *serving) ended(w *worker, g *media.GroupReader) {
 	w.group, w.stream, w.aborted, w.old = nil, nil, false, false
 	i := slices.Index(sv.busy, w)
 	sv.busy = slices.Delete(sv.busy, i, i+1)
-	if len(sv.busy) == 1 {
-		sv.s.watch.remove(sv)
-	}
+	sv.watchLocked()
 	sv.active--
 	sv.free++
 	sv.mu.Unlock()
 	g.Close()
+}
+
+// watchLocked has the session check the ages of our groups while there is one that can be too old: any but the newest.
+func (sv *serving) watchLocked() {
+	needed := len(sv.busy) > 1 || len(sv.busy) == 1 && sv.busy[0].group.Sequence() < sv.top
+	if needed == sv.watched {
+		return
+	}
+	sv.watched = needed
+	if needed {
+		sv.s.watch.add(sv)
+	} else {
+		sv.s.watch.remove(sv)
+	}
 }
 
 // abortLocked ends all groups in flight and returns the streams to reset.

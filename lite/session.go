@@ -50,6 +50,7 @@ type Session struct {
 	frames frameBudget
 	in     subscriptions // ours
 	out    served        // the peer's
+	opener opener
 	ranks  ranker
 	watch  watch
 }

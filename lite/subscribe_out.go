@@ -156,6 +156,8 @@ type serving struct {
 	idle      *worker   // parked, if any
 	pending   bool      // woken since a free worker last looked
 	active    int       // groups taken up and not ended
+	top       uint64    // highest group begun
+	watched   bool      // the session checks the ages of our groups
 	datagrams sending
 	over      bool   // no new groups
 	ending    ending // valid if over
