@@ -2,9 +2,13 @@ package endpoint_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"math/big"
 	"net"
 	"net/netip"
 	"net/url"
@@ -90,11 +94,11 @@ func trust(t testing.TB, s *tlsconf.Store) tlsconf.ClientConfig {
 func (w *world) listen(t testing.TB, s *tlsconf.Store, change func(*endpoint.Config)) *endpoint.Listener {
 	t.Helper()
 	cfg := endpoint.Config{Addr: "127.0.0.1:0", TLS: s.Server(nil), Protocols: tokens}
-	if w.Network != nil {
-		cfg.PacketConn = w.socket(t, "10.0.0.1:443")
-	}
 	if change != nil {
 		change(&cfg)
+	}
+	if w.Network != nil && cfg.PacketConn == nil {
+		cfg.PacketConn = w.socket(t, "10.0.0.1:443")
 	}
 	l, err := endpoint.Listen(cfg)
 	if err != nil {
@@ -117,10 +121,13 @@ func (w *world) dialer(t testing.TB, s *tlsconf.Store, change func(*endpoint.Dia
 	t.Helper()
 	cfg := endpoint.DialConfig{Addr: "127.0.0.1:0", TLS: trust(t, s), Protocols: tokens}
 	if w.Network != nil {
-		cfg.PacketConn, cfg.Resolver = w.socket(t, "10.0.0.2:0"), w.Network
+		cfg.Resolver = w.Network
 	}
 	if change != nil {
 		change(&cfg)
+	}
+	if w.Network != nil && cfg.PacketConn == nil {
+		cfg.PacketConn = w.socket(t, "10.0.0.2:0")
 	}
 	d, err := endpoint.NewDialer(cfg)
 	if err != nil {
@@ -200,4 +207,19 @@ func read(t testing.TB, r io.Reader, want string) {
 	if string(b) != want {
 		t.Fatalf("read %q, want %q", b, want)
 	}
+}
+
+// clientCertificate returns a certificate for a client, and roots that trust it.
+func clientCertificate(t *testing.T) (*tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	leaf := must(x509.ParseCertificate(der))(t)
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
 }

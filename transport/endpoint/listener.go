@@ -207,7 +207,8 @@ func (l *Listener) Addr() net.Addr { return l.sock.Addr() }
 // Socket is the listener's socket, for dialing from the same address. It is closed with the listener.
 func (l *Listener) Socket() *Socket { return l.sock }
 
-// Refused counts the connections that were refused on their first packet, for any of the limits.
+// Refused counts the first packets of connections that were refused for any of the limits. A client may
+// send more than one before it learns.
 func (l *Listener) Refused() uint64 { return l.admission.refused.Load() }
 
 // StopAccepting refuses new connections from now on, closes those that wait for Accept, and keeps the
