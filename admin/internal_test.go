@@ -143,6 +143,7 @@ func TestFilters(t *testing.T) {
 		"remote=2001:db8::/32":                 "3",
 		"remote=fe80::5":                       "5",
 		"remote=fe80::/10":                     "5",
+		"remote=fe80::5%25eth0":                "5",
 		"node=n1&transport=quic":               "1",
 		"node=n1&node=n2":                      "",
 		"node=n1&&transport=quic&":             "1",

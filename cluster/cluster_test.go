@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -523,6 +524,34 @@ func TestPolicyReachesTheLoop(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		want := []time.Duration{0, 5 * time.Second, 10 * time.Second}
 		if diff := cmp.Diff(want, n.times()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestStatusAsJSON: what the page for operators shows.
+func TestStatusAsJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		n.answer = func(_ context.Context, e cluster.Entry, _ int) error {
+			if e.Key() == "https://a/x" {
+				return nil
+			}
+			return errGone
+		}
+		c := cluster.New(cluster.Config{Dial: n.dial, Rand: half})
+		defer c.Close()
+		c.Set(cluster.SourceLAN, []cluster.Entry{entry(t, "https://a/x?jwt=T"), entry(t, "https://b/")})
+		synctest.Wait()
+		id := n.last().id
+		got, err := json.Marshal(c.Status())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`[{"key":"https://a/x","name":"https://a:443","source":"lan","state":"connected","since":"2000-01-01T00:00:00Z","attempts":1,"sessions":[%d]},`+
+			`{"key":"https://b/","name":"https://b:443","source":"lan","state":"waiting","since":"2000-01-01T00:00:00Z","attempts":1,`+
+			`"last_error":"connection lost","last_error_at":"2000-01-01T00:00:00Z","next_dial":"2000-01-01T00:00:00.5Z","sessions":[]}]`, id)
+		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Error(diff)
 		}
 	})

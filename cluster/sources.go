@@ -30,6 +30,9 @@ func (s Source) String() string {
 	}
 }
 
+// MarshalText writes the source by name.
+func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // ActionKind says what to do about the dial of a peer.
 type ActionKind uint8
 

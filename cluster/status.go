@@ -16,22 +16,22 @@ const (
 	StateWaiting   State = "waiting"  // until NextDial
 )
 
-// Status describes one peer for pages.
+// Status describes one peer, for pages.
 type Status struct {
-	Key    string // URL without query: shows the path, so not for logs
-	Name   string // scheme, host and port
-	Source Source // whose settings count
-	State  State
-	Since  time.Time // of the state
+	Key    string    `json:"key"`    // URL without query: shows the path, so not for logs
+	Name   string    `json:"name"`   // scheme, host and port
+	Source Source    `json:"source"` // whose settings count
+	State  State     `json:"state"`
+	Since  time.Time `json:"since"` // of the state
 	// Attempts counts the dials since the last session that lasted GoodSession.
-	Attempts int
+	Attempts int `json:"attempts"`
 	// LastError is why the last dial or session ended; empty before the first failure. It stays when a later dial
 	// succeeds; LastErrorAt tells them apart.
-	LastError   string
-	LastErrorAt time.Time
-	NextDial    time.Time // zero unless waiting
+	LastError   string    `json:"last_error,omitempty"`
+	LastErrorAt time.Time `json:"last_error_at,omitzero"`
+	NextDial    time.Time `json:"next_dial,omitzero"` // zero unless waiting
 	// Sessions are the ids of the live sessions: one, or two while one takes over from the other.
-	Sessions []uint64
+	Sessions []uint64 `json:"sessions"`
 }
 
 // enter records a state, unless the dial is already in it.
@@ -90,6 +90,7 @@ func (d *dial) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.state
-	s.Sessions = slices.Clone(s.Sessions)
+	s.Since, s.LastErrorAt, s.NextDial = s.Since.UTC(), s.LastErrorAt.UTC(), s.NextDial.UTC()
+	s.Sessions = append([]uint64{}, s.Sessions...)
 	return s
 }

@@ -46,7 +46,10 @@ func (k *key) help(b *strings.Builder) {
 
 // plainDefault is a TOML value as one writes it on the command line.
 func plainDefault(def string) string {
-	return strings.NewReplacer(`"`, "", "[\"", "", "\"]", "", ", ", ",").Replace(def)
+	if list, ok := strings.CutPrefix(def, "["); ok {
+		def = strings.ReplaceAll(strings.TrimSuffix(list, "]"), ", ", ",")
+	}
+	return strings.ReplaceAll(def, `"`, "")
 }
 
 // wrap breaks text into lines with an indentation.

@@ -99,6 +99,11 @@ func TestUsage(t *testing.T) {
 			t.Errorf("line %d has %d characters: %s", i+1, len(line), line)
 		}
 	}
+	for _, want := range []string{" Default: [::]:443.\n", " moq-lite-06,moq-lite-05,moq-lite-04,moq-lite-03,moq-lite-02,moq-lite-01.\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
 	// By section, in the order of the page.
 	last := -1
 	for _, title := range []string{"LISTEN:", "CONNECT:", "QUIC:", "CLUSTER:", "AUTH:", "WEB:", "INTERNAL:", "CACHE:", "LOG:", "GENERAL:"} {
