@@ -87,19 +87,21 @@ func (c *Pub) Run(ctx context.Context, s *Streams) error {
 func (c *Pub) run(ctx context.Context, s *Streams, cl *client.Client, out []*output, plan *plan, say *events) error {
 	writing, cancel := context.WithCancel(ctx)
 	defer cancel()
+	connected := writing
 	go func() { // ends with writing
 		select {
 		case <-cl.Done():
 			cancel()
-		case <-writing.Done():
+		case <-connected.Done():
 		}
 	}()
 	if c.Wait {
 		_ = out[0].track.WaitSubscribed(writing) // if that fails, so does what follows
 	}
 	if c.Seconds > 0 {
-		writing, cancel = context.WithTimeout(writing, seconds(c.Seconds))
-		defer cancel()
+		var stop context.CancelFunc
+		writing, stop = context.WithTimeout(writing, seconds(c.Seconds))
+		defer stop()
 	}
 	var stats stats
 	var err error
