@@ -45,7 +45,6 @@ func (w *worker) send(g *media.GroupReader) {
 	if w.isOld(err) {
 		w.sv.s.counters.Sent.StaleGroups.Add(1)
 	}
-	w.waiter.Reset()
 }
 
 // open opens the stream of a group and ranks it; it returns end, or why there is no stream. Waiting for stream credit
@@ -125,7 +124,7 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 			err = w.write(st, g, &b, false)
 		}
 	}
-	reusable := stop()
+	w.spent = !stop()
 	w.sv.s.ranks.remove(&w.rank)
 	switch {
 	case err == io.EOF:
@@ -135,11 +134,6 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 		st.Reset(StreamOld)
 	default:
 		st.Reset(endCode(err))
-	}
-	if reusable {
-		w.waiter.Reset()
-	} else {
-		w.waiter = media.NewWaiter() // the old one may be cancelled at any time
 	}
 }
 

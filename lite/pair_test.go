@@ -160,7 +160,7 @@ func (p *pair) watchAs(s *side, path, name string, sub media.Subscription, info 
 	p.t.Helper()
 	w := &watched{t: p.t, source: source{Track: p.cache.NewTrack(info)}, waker: make(chan struct{}, 1)}
 	w.Copy = w.NewCopy(nil)
-	w.reader = w.NewReader(media.Subscription{MaxAge: media.Unlimited}, w)
+	w.reader = w.NewReader(media.Subscription{Start: &media.Position{}, MaxAge: media.Unlimited}, w) // whatever comes
 	var err error
 	req := session.SubscribeRequest{Path: path, Track: name, Subscription: sub, Info: info}
 	if w.Subscription, err = s.Subscribe(p.t.Context(), req, w.Copy); err != nil {

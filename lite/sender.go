@@ -27,6 +27,7 @@ type worker struct {
 	sv     *serving
 	wake   chan struct{} // capacity 1; written by whoever unparks it
 	waiter *media.Waiter
+	spent  bool // the waiter may be cancelled at any time: replace it when the group is over
 	rank   ranked
 
 	// blocked is since when the worker has waited for stream credit or in Write: nanoseconds since the start of the
@@ -344,6 +345,11 @@ func (sv *serving) ended(w *worker, g *media.GroupReader) {
 	sv.free++
 	sv.mu.Unlock()
 	g.Close()
+	if w.spent {
+		w.waiter, w.spent = media.NewWaiter(), false
+	} else {
+		w.waiter.Reset()
+	}
 }
 
 // watchLocked has the session check the ages of our groups while there is one that can be too old: any but the newest.
