@@ -91,6 +91,7 @@ type scriptedCopy struct {
 
 // coreTest runs a test of the core in a bubble.
 func coreTest(t *testing.T, f func(r *coreRig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newCoreRig(t)
 		f(r)
@@ -373,12 +374,12 @@ func (tr *testReader) ended() error {
 }
 
 // join adds a reader; the first one makes the core ask for the properties.
-func (r *coreRig) join(name string, s media.Subscription) *testReader {
+func (r *coreRig) join(name string, s media.Subscription) {
 	if r.core.track == nil {
 		r.waiting = 1
 		r.tellDemand()
 		if r.core.track == nil {
-			return nil // the sources are held back, or have refused
+			return // the sources are held back, or have refused
 		}
 	}
 	r.waiting = 0
@@ -388,7 +389,6 @@ func (r *coreRig) join(name string, s media.Subscription) *testReader {
 	r.readers[name] = tr
 	r.demand.add(s)
 	r.tellDemand()
-	return tr
 }
 
 func (r *coreRig) update(name string, s media.Subscription) {
@@ -444,8 +444,23 @@ func (r *coreRig) copyOf(name string) (copyID, *scriptedCopy) {
 }
 
 // send has a copy deliver frames from..to of a group, opening the stream if need be. The payload names the frame; its
-// timestamp is 1 s per group and 33 ms per frame. It returns the error that would stop the stream.
-func (r *coreRig) send(name string, group, from, to uint64) error {
+// timestamp is 1 s per group and 33 ms per frame.
+func (r *coreRig) send(name string, group, from, to uint64) {
+	r.Helper()
+	if err := r.try(name, group, from, to); err != nil {
+		r.Errorf("group %d from %s: %v", group, name, err)
+	}
+}
+
+// refuses is send for what must be stopped, with want.
+func (r *coreRig) refuses(name string, group, from uint64, want error) {
+	r.Helper()
+	if err := r.try(name, group, from, from); !errors.Is(err, want) {
+		r.Errorf("group %d from %s: %v, want %v", group, name, err, want)
+	}
+}
+
+func (r *coreRig) try(name string, group, from, to uint64) error {
 	r.Helper()
 	_, c := r.copyOf(name)
 	w := c.writers[group]
@@ -491,9 +506,7 @@ func (r *coreRig) reset(name string, group uint64) {
 // whole is a complete group of n frames.
 func (r *coreRig) whole(name string, group, n uint64) {
 	r.Helper()
-	if err := r.send(name, group, 0, n-1); err != nil {
-		r.Errorf("group %d from %s: %v", group, name, err)
-	}
+	r.send(name, group, 0, n-1)
 	r.finish(name, group)
 }
 

@@ -176,8 +176,16 @@ func lost(err error) error {
 	if errors.Is(err, session.ErrGoingAway) {
 		return err
 	}
-	return fmt.Errorf("%w: the session of the source ended: %s", session.ErrUnroutable, err)
+	return &lostError{err}
 }
+
+type lostError struct{ cause error }
+
+func (e *lostError) Error() string {
+	return session.ErrUnroutable.Error() + ": the session of the source ended: " + e.cause.Error()
+}
+
+func (e *lostError) Is(target error) bool { return target == session.ErrUnroutable }
 
 // cause is the error of a track that no source serves (F23, F26).
 func (c *core) cause() error {

@@ -14,6 +14,7 @@ import (
 type examples map[string]func(r *coreRig)
 
 func (x examples) run(t *testing.T) {
+	t.Helper()
 	for name, f := range x {
 		t.Run(name, func(t *testing.T) { coreTest(t, f) })
 	}
@@ -186,9 +187,7 @@ func TestCoreLoss(t *testing.T) {
 			r.die("A", "B")
 			r.expect("exclude A", "info B", "open B 10 2s [(9,0),-)", "serve B")
 			r.whole("B", 9, 2)
-			if err := r.send("B", 10, 0, 0); !errors.Is(err, media.ErrDuplicate) {
-				r.Errorf("group 10 again: %v", err)
-			}
+			r.refuses("B", 10, 0, media.ErrDuplicate)
 			r.got("r1", "8:0..1* 9:0..1* 10:0..1*")
 		},
 		"X47 a reset, then the end": func(r *coreRig) {
@@ -224,9 +223,7 @@ func TestCoreLoss(t *testing.T) {
 			r.whole("A", 500, 1)
 			r.die("A", "B")
 			r.expect("exclude A", "info B", "open B 10 2s [(501,0),-)", "serve B")
-			if err := r.send("B", 1, 0, 0); !errors.Is(err, media.ErrBelowStart) {
-				r.Errorf("group 1: %v", err)
-			}
+			r.refuses("B", 1, 0, media.ErrBelowStart)
 			r.got("r1", "500:0..0*")
 		},
 		"all that was wanted is here": func(r *coreRig) {
@@ -267,9 +264,7 @@ func TestCoreSwitch(t *testing.T) {
 			r.send("A", 8, 6, 7)
 			r.got("r1", "8:0..7")
 			r.send("C", 9, 0, 1)
-			if err := r.send("A", 9, 0, 0); !errors.Is(err, media.ErrPastEnd) {
-				r.Errorf("group 9 from the old copy: %v", err)
-			}
+			r.refuses("A", 9, 0, media.ErrPastEnd)
 			r.finish("A", 8)
 			r.expect("cancel A")
 			r.got("r1", "8:0..7* 9:0..1")
@@ -294,9 +289,7 @@ func TestCoreSwitch(t *testing.T) {
 			r.send("A", 8, 5, 9)
 			r.finish("A", 8)
 			r.expect("cancel A")
-			if err := r.send("C", 8, 5, 9); !errors.Is(err, media.ErrDuplicate) {
-				r.Errorf("group 8 from C: %v", err)
-			}
+			r.refuses("C", 8, 5, media.ErrDuplicate)
 			r.got("r1", "8:0..9*")
 		},
 		"X20 the old copy dies": func(r *coreRig) {
@@ -318,7 +311,7 @@ func TestCoreSwitch(t *testing.T) {
 		"X48 the new copy dies after a group of the old one was stopped": func(r *coreRig) {
 			x17(r)
 			r.send("C", 8, 5, 6)
-			r.send("A", 9, 0, 0)
+			r.refuses("A", 9, 0, media.ErrPastEnd)
 			r.die("C", "A")
 			r.expect("exclude C", "cancel A", "open A 10 2s [(8,7),-)", "serve A")
 			r.send("A", 8, 7, 8)
@@ -427,7 +420,7 @@ func TestCoreSwitch(t *testing.T) {
 		},
 		"an error of the old copy is no refusal": func(r *coreRig) {
 			x17(r)
-			r.done("A", errTest)
+			r.cut("A", errTest)
 			r.log = nil
 			r.die("C", "A")
 			r.expect("exclude C", "open A 10 2s [(8,5),-)", "serve A")
@@ -569,8 +562,18 @@ func TestCoreRefusals(t *testing.T) {
 			b.err, b.id = nil, 99
 			r.rank("B", "A")
 			r.expect("info B", "exclude B", "info B", "open B 10 2s [-,-)", "cancel A", "serve B")
-			if n, m := len(r.core.out), len(r.core.infos); n != 0 || m != 2 {
+			r.rank("A")
+			r.rank("A")
+			if n, m := len(r.core.out), len(r.core.infos); n != 0 || m != 1 {
 				r.Errorf("%d exclusions and %d answers are kept", n, m)
+			}
+		},
+		"F25 one that leaves does not refuse": func(r *coreRig) {
+			r.serving("A", "B")
+			r.done("A", session.ErrGoingAway)
+			r.expect("exclude A", "info B", "open B 10 2s [-,-)", "serve B")
+			if why := r.core.out[r.sources["A"].id].why; why != closing {
+				r.Errorf("A is out: %d", why)
 			}
 		},
 		"R27 the next prefix decides once the first is refused": func(r *coreRig) {
@@ -688,6 +691,41 @@ func TestCoreEnds(t *testing.T) {
 			r.log = nil
 			r.die("B", "A")
 			r.expect("exclude B", "fail: no route covers the path: the session of the source ended: "+net.ErrClosed.Error())
+		},
+		"a withdrawn copy goes on though another source has ended": func(r *coreRig) {
+			r.serving("A")
+			r.send("A", 8, 0, 4)
+			r.rank("C", "A")
+			r.end("A", 9)
+			r.rank("A")
+			r.send("C", 9, 0, 0)
+			r.got("r1", "8:0..4 9:0..0")
+		},
+		"an old copy finishes below the end": func(r *coreRig) {
+			r.serving("A")
+			r.send("A", 8, 0, 4)
+			r.rank("C", "A")
+			r.end("C", 9)
+			r.end("A", 9)
+			r.done("C", nil)
+			r.send("A", 8, 5, 6)
+			r.finish("A", 8)
+			r.got("r1", "8:0..6*")
+			cleanEnd(r, "r1")
+		},
+		"the end is known while an old copy finishes": func(r *coreRig) {
+			r.serving("A")
+			r.send("A", 8, 0, 4)
+			r.rank("C")
+			r.end("C", 9)
+			r.done("C", nil)
+			if end, ok := r.readers["r1"].media.End(); end != 9 || !ok {
+				r.Errorf("the end is %d %v", end, ok)
+			}
+			r.send("A", 8, 5, 6)
+			r.finish("A", 8)
+			r.got("r1", "8:0..6*")
+			cleanEnd(r, "r1")
 		},
 		"later switches do not reopen it": func(r *coreRig) {
 			r.serving("A")

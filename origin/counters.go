@@ -4,9 +4,9 @@ import "sync/atomic"
 
 // counters are kept by the goroutines of the origin and read by anybody.
 type counters struct {
-	sessions, routes, consumers, tracks, readers, copies atomic.Int64
-	subscriptions, failovers, refusals, mismatches       atomic.Uint64
-	infos, fetches                                       atomic.Uint64
+	sessions, routes, consumers, fronts, tracks, readers, copies atomic.Int64
+	subscriptions, failovers, refusals, mismatches               atomic.Uint64
+	infos, fetches                                               atomic.Uint64
 }
 
 // Counters is a snapshot of an origin's totals. The first group are levels, the others only grow.
@@ -14,6 +14,7 @@ type Counters struct {
 	Sessions  int // attached
 	Routes    int // advertisements that sessions hold, declined ones included
 	Consumers int // announce streams that we feed
+	Fronts    int // broadcasts that are read, or of which properties are remembered
 	Tracks    int // logical tracks, those without readers included
 	Readers   int // subscriptions that we serve
 	Upstreams int // upstream subscriptions

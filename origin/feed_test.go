@@ -64,7 +64,7 @@ func TestPendingMerges(t *testing.T) {
 		{"+a:1 +b:1 -b +b:2", "+a:1 +b:2"},
 	} {
 		var p pending
-		for _, text := range strings.Fields(c.in) {
+		for text := range strings.FieldsSeq(c.in) {
 			p.put(update(text))
 		}
 		if got := updates(p.take()); got != c.want {

@@ -84,6 +84,7 @@ func (w *owner) front(path string, s *Session) *front {
 		frontKey: key, layers: layers, tracks: make(map[string]*track), infos: make(map[string]media.Info),
 	}
 	w.fronts[key] = f
+	w.o.counters.fronts.Store(int64(len(w.fronts)))
 	for p, ok := path, true; ok; p, ok = paths.Parent(p) {
 		if w.below[p] == nil {
 			w.below[p] = make(map[*front]struct{})
@@ -165,6 +166,7 @@ func (w *owner) removeFront(f *front) {
 		f.idle = nil
 	}
 	delete(w.fronts, f.frontKey)
+	w.o.counters.fronts.Store(int64(len(w.fronts)))
 	for p, ok := f.path, true; ok; p, ok = paths.Parent(p) {
 		if delete(w.below[p], f); len(w.below[p]) == 0 {
 			delete(w.below, p)

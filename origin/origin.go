@@ -120,7 +120,7 @@ func (o *Origin) Hop() route.Hop { return o.cfg.Hop }
 // Close ends all tracks and feeds and returns when every goroutine of the origin has ended. Sessions are not closed, but
 // have no host any more: what they ask fails with net.ErrClosed. It may be called twice.
 func (o *Origin) Close() {
-	o.send(shutdown{})
+	_ = o.send(shutdown{}) // it may be closed already
 	<-o.done
 }
 

@@ -189,6 +189,9 @@ func TestSourceDies(t *testing.T) {
 		if got := feed.next(); got != "-room" {
 			r.Errorf("announced %q", got)
 		}
+		if n := r.o.Counters(); n.Readers != 0 || n.Tracks != 0 || n.Fronts != 0 {
+			r.Errorf("left: %+v", n)
+		}
 		v.close()
 	})
 }
@@ -327,6 +330,34 @@ func TestHangingSource(t *testing.T) {
 			r.Errorf("%d requests hang, %d asked", slow.hanging, len(slow.infos))
 		}
 	})
+}
+
+// The next source is asked once the first has had its 10 s, for whoever still waits.
+func TestNextSourceAfterTheTimeout(t *testing.T) {
+	for _, what := range []string{"question", "subscription"} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, origin.Config{}, func(r *rig) {
+				b, a, viewer := r.peer("b"), r.peer("a"), r.peer("viewer")
+				b.announce("room")
+				a.announce("room")
+				a.hang, a.hangSub = what == "question", what == "subscription"
+				go func() { _, _ = view(viewer.Session, "room", "v", live()) }()
+				time.Sleep(5 * time.Second)
+				served := make(chan *viewing, 1)
+				go func() { served <- viewer.view("room", "v") }()
+				time.Sleep(5*time.Second - time.Nanosecond)
+				if len(b.live()) != 0 {
+					r.Error("b was asked too early")
+				}
+				time.Sleep(time.Nanosecond)
+				s, v := b.only(), <-served
+				_ = s.send(1, 0, 0)
+				if got := v.frames(1); got != "1:0" {
+					r.Errorf("got %q", got)
+				}
+			})
+		})
+	}
 }
 
 // A cancelled request leaves nothing upstream.
@@ -542,6 +573,98 @@ func TestClose(t *testing.T) {
 		viewer.Close(nil)
 		if _, err := viewer.Listen("", 0); !errors.Is(err, net.ErrClosed) {
 			r.Errorf("listen: %v", err)
+		}
+	})
+}
+
+// A track that has ended cleanly is over for its readers; a publisher that comes later begins anew (F39).
+func TestRepublished(t *testing.T) {
+	bubble(t, origin.Config{}, func(r *rig) {
+		pub, next, viewer := r.peer("pub"), r.peer("next"), r.peer("viewer")
+		pub.announce("room")
+		v := viewer.view("room", "v")
+		s := pub.only()
+		_ = s.send(8, 0, 0)
+		s.finish(8)
+		s.copy.End(9)
+		s.end(nil)
+		if got := v.frames(8); got != "8:0" {
+			r.Errorf("got %q", got)
+		}
+		late := viewer.view("room", "v") // from the cache
+		if got := late.frames(8); got != "8:0" {
+			r.Errorf("a late reader got %q", got)
+		}
+		next.announce("room")
+		synctest.Wait()
+		w := viewer.view("room", "v")
+		_ = next.only().send(9, 0, 0)
+		if got := w.frames(9); got != "9:0" {
+			r.Errorf("a new reader got %q", got)
+		}
+		if got := v.frames(9); got != "" {
+			r.Errorf("the old one got %q", got)
+		}
+		for _, v := range []*viewing{v, late, w} {
+			v.close()
+		}
+	})
+}
+
+// The cache forgets what nobody reads, since the origin tells it the time.
+func TestCacheIsSwept(t *testing.T) {
+	cache := media.NewCache(media.CacheConfig{})
+	bubble(t, origin.Config{Cache: cache}, func(r *rig) {
+		pub, viewer := r.peer("pub"), r.peer("viewer")
+		pub.announce("room")
+		v := viewer.view("room", "v")
+		s := pub.only()
+		for g := range uint64(5) {
+			_ = s.send(g, 0, 0)
+			s.finish(g)
+		}
+		if n := cache.Stats().Groups; n != 5 {
+			r.Errorf("%d groups", n)
+		}
+		time.Sleep(32 * time.Second)
+		if n := cache.Stats().Groups; n != 1 {
+			r.Errorf("%d groups after 32 s", n)
+		}
+		v.close()
+	})
+}
+
+// Whoever asks for ever new names below a wide route costs a bounded number of fronts and remembered properties.
+func TestNamesChosenByViewers(t *testing.T) {
+	bubble(t, origin.Config{}, func(r *rig) {
+		pub, viewer := r.peer("pub"), r.peer("viewer")
+		pub.announce("")
+		ctx := context.Background()
+		ask := func(path, track string) error {
+			_, err := viewer.TrackInfo(ctx, path, track)
+			return err
+		}
+		for i := range origin.MaxIdleFronts + 10 {
+			if err := ask(fmt.Sprint("a/", i), "v"); err != nil {
+				r.Fatal(err)
+			}
+		}
+		time.Sleep(31 * time.Second)
+		if n := r.o.Counters(); n.Fronts != origin.MaxIdleFronts || n.Tracks != 0 {
+			r.Errorf("%d fronts, %d tracks", n.Fronts, n.Tracks)
+		}
+		for i := range origin.MaxProperties + 1 {
+			if err := ask("b", fmt.Sprint(i)); err != nil {
+				r.Fatal(err)
+			}
+		}
+		time.Sleep(31 * time.Second)
+		pub.info.Priority = 1
+		if err := ask("b", "0"); !errors.Is(err, session.ErrUnsupported) {
+			r.Errorf("remembered: %v", err)
+		}
+		if err := ask("b", fmt.Sprint(origin.MaxProperties)); err != nil {
+			r.Errorf("not remembered: %v", err)
 		}
 	})
 }

@@ -50,8 +50,8 @@ func (w *owner) run() {
 	defer close(w.o.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	sweep := time.NewTicker(sweepEvery)
-	defer sweep.Stop()
+	stop := w.sweep()
+	defer stop()
 	for !w.closing || len(w.actors) > 0 {
 		w.arm(timer)
 		select {
@@ -59,9 +59,29 @@ func (w *owner) run() {
 			m.handle(w)
 		case <-timer.C:
 			w.carryOut(w.table.Expire(time.Now()))
-		case now := <-sweep.C:
-			w.o.cfg.Cache.Sweep(now)
 		}
+	}
+}
+
+// sweep tells the cache the time, in a goroutine of its own, until the function it returns is called.
+func (w *owner) sweep() (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(sweepEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case now := <-tick.C:
+				w.o.cfg.Cache.Sweep(now)
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
 	}
 }
 

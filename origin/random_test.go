@@ -14,6 +14,7 @@ import (
 
 // seed is that of a random test; SEED repeats one.
 func seed(t *testing.T) *rand.Rand {
+	t.Helper()
 	n := rand.Uint64()
 	if s := os.Getenv("SEED"); s != "" {
 		n, _ = strconv.ParseUint(s, 10, 64)

@@ -54,6 +54,7 @@ type peer struct {
 	infoErr error
 	refuse  error // of SUBSCRIBE
 	hang    bool  // questions are not answered, requests not written
+	hangSub bool  // SUBSCRIBE is not written
 	fetch   func(ctx context.Context, req session.FetchRequest, w *media.GroupWriter, accepted func()) error
 	infos   []string      // questions asked
 	fetches []string      // groups asked for
@@ -169,7 +170,7 @@ func (p upstream) TrackInfo(ctx context.Context, path, track string) (media.Info
 
 // Subscribe implements session.Upstream.
 func (p upstream) Subscribe(ctx context.Context, req session.SubscribeRequest, c *media.Copy) (session.Subscription, error) {
-	if p.enter("", nil) {
+	if p.enter("", nil) || p.hangSub {
 		return nil, p.wait(ctx)
 	}
 	p.mu.Lock()

@@ -71,6 +71,7 @@ func (o *Origin) Counters() Counters {
 		Sessions:      int(n.sessions.Load()),
 		Routes:        int(n.routes.Load()),
 		Consumers:     int(n.consumers.Load()),
+		Fronts:        int(n.fronts.Load()),
 		Tracks:        int(n.tracks.Load()),
 		Readers:       int(n.readers.Load()),
 		Upstreams:     int(n.copies.Load()),
