@@ -61,6 +61,7 @@ func TestDevelopmentRelay(t *testing.T) {
 		t.Errorf("certificate hash %q", hash)
 	}
 	dev.Signal(t, syscall.SIGTERM)
+	time.Sleep(100 * time.Millisecond) // else the kernel makes one signal of both
 	dev.Signal(t, syscall.SIGTERM)
 	if code := dev.Wait(t, 3*time.Second); code != 0 {
 		t.Errorf("relay exits with %d", code)
