@@ -191,3 +191,42 @@ func TestMaxGroups(t *testing.T) {
 		t.Errorf("a group below all of a full track: %v", err)
 	}
 }
+
+// TestLiveEdgeStays: the newest group of a live track is never evicted, however large it is and however tight the cache.
+func TestLiveEdgeStays(t *testing.T) {
+	r := newRigWith(t, media.CacheConfig{Capacity: 10 << 10}, time.Hour)
+	c := r.track.NewCopy(nil)
+	fill(t, c, 1, 0, 5<<10)
+	w, err := c.Group(2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if err := w.WriteFrame(0, make([]byte, 1<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]uint64{2}, r.track.Cached()); diff != "" {
+		t.Errorf("cached (-want +got):\n%s", diff)
+	}
+}
+
+// TestPaymentLimit: one write pays at most twice what it brought, so that a small one never dumps a deep backlog.
+func TestPaymentLimit(t *testing.T) {
+	const size = 1 << 10
+	r := newRigWith(t, media.CacheConfig{}, time.Hour)
+	c := r.track.NewCopy(nil)
+	for seq := range uint64(100) {
+		fill(t, c, seq, 0, size)
+	}
+	r.cache.Resize(size)
+	before := len(r.track.Cached())
+	for seq := uint64(100); before > 10; seq++ {
+		fill(t, c, seq, 0, size)
+		now := len(r.track.Cached())
+		if gone := before + 1 - now; gone < 2 || gone > 4 {
+			t.Fatalf("one group of %d bytes evicted %d others", size, gone)
+		}
+		before = now
+	}
+}

@@ -35,7 +35,7 @@ func TestEnd(t *testing.T) {
 			t.Error("not woken by the last group")
 		}
 		v.read().complete(5, 2)
-		if v.err != io.EOF {
+		if !errors.Is(v.err, io.EOF) {
 			t.Errorf("ended with %v", v.err)
 		}
 	})
@@ -50,8 +50,12 @@ func TestEnd(t *testing.T) {
 		if v.read(); v.err != nil {
 			t.Fatalf("ended with %v while a copy lives", v.err)
 		}
+		v.woken()
 		a.Close()
-		if v.read(); v.err != io.EOF {
+		if !v.woken() {
+			t.Error("not woken when the last copy goes")
+		}
+		if v.read(); !errors.Is(v.err, io.EOF) {
 			t.Errorf("ended with %v", v.err)
 		}
 		v.has(6, 0, 1, media.ErrOld)
@@ -61,7 +65,7 @@ func TestEnd(t *testing.T) {
 		v := r.view(any2)
 		r.track.End(0)
 		r.track.End(5) // does nothing
-		if v.read(); v.err != io.EOF {
+		if v.read(); !errors.Is(v.err, io.EOF) {
 			t.Errorf("ended with %v", v.err)
 		}
 		if end, _ := v.reader.End(); end != 0 {
@@ -83,7 +87,7 @@ func TestEnd(t *testing.T) {
 		v.read().has(20, 0, 2, nil)
 		r.open(b, 20, 2).send(1).fin()
 		v.read().complete(20, 3)
-		if v.err != io.EOF {
+		if !errors.Is(v.err, io.EOF) {
 			t.Errorf("ended with %v", v.err)
 		}
 	})

@@ -122,7 +122,6 @@ func (t *Track) completed(g *group, wk *wakes) {
 	g.complete = true
 	g.early, g.earlyBytes = nil, 0
 	t.hint = sizeHint{bytes: g.log.used, frames: len(g.log.frames)}
-	t.unpark(g)
 	t.stopWriters(g, ErrDuplicate, wk)
 	if g.fetch == nil {
 		t.ledger.finish(g.seq)

@@ -300,11 +300,13 @@ func (r *Reader) lowest() (uint64, bool) {
 	if !ok || declared >= seq || x.tooOldAt(at, v, r.budget) {
 		return seq, true
 	}
-	if at > 0 {
-		declared = max(declared, x.g[at-1].seq+1)
-	}
-	if unseen, ok := t.ledger.seen.missing(max(declared, v.start.Group)); ok && unseen < seq {
-		return unseen, true
+	unseen, ok := t.ledger.seen.missing(max(declared, v.start.Group))
+	for ok && unseen < seq {
+		above := x.after(unseen)
+		if !x.tooOldAt(above, v, r.budget) {
+			return unseen, true
+		}
+		unseen, ok = t.ledger.seen.missing(x.g[above].seq) // those up to there are as old
 	}
 	return seq, true
 }

@@ -55,6 +55,20 @@ func TestX56(t *testing.T) {
 		r.whole(a, 8, 1)
 		v.read().start(8)
 	})
+	t.Run("what has been seen does not come again", func(t *testing.T) {
+		for _, failed := range []bool{false, true} {
+			r := newRig(t)
+			a := r.track.NewCopy(nil)
+			a.Start(5)
+			want := int64(5)
+			if failed {
+				_ = r.open(a, 5, media.MaxGroupFrames).write(0) // too many frames: nobody will have it
+				want = 6
+			}
+			r.whole(a, 6, 1)
+			r.view(any2).start(want)
+		}
+	})
 	t.Run("declared long ago", func(t *testing.T) {
 		r := newRig(t)
 		a := r.track.NewCopy(nil)

@@ -78,6 +78,10 @@ func TestSplice(t *testing.T) {
 		{"F32 a short end is ignored", [][]step{
 			begin("A", 0), frames("A", take, 5), begin("B", 0), frames("B", drop, 3), end("B", false), frames("A", take, 1), end("A", true),
 		}, 6, true},
+		{"a short end does not take back a longer one", [][]step{
+			begin("A", 0), frames("A", take, 3), begin("C", 4), frames("C", hold, 1), end("C", false), begin("B", 0), end("B", false),
+			frames("A", take, 1), frames("A", drop, 1),
+		}, 5, true},
 		{"an end ahead of a hole", [][]step{
 			begin("A", 0), frames("A", take, 1), begin("B", 2), frames("B", hold, 1), end("B", false), frames("A", take, 1),
 		}, 3, true},
@@ -147,6 +151,13 @@ func TestSpliceModel(t *testing.T) {
 				if at, ok := r.pos[n]; ok && at == length && !ended[n] {
 					ended[n] = true
 					r.fin(n)
+				}
+			},
+			"end short": func(t *rapid.T) {
+				n := rapid.SampledFrom(names).Draw(t, "copy")
+				if at, ok := r.pos[n]; ok && at < uint64(len(r.got)) && !ended[n] {
+					r.fin(n)
+					delete(r.pos, n)
 				}
 			},
 			"": func(t *rapid.T) {
