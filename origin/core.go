@@ -15,37 +15,41 @@ const maxCopies = 3
 // happened and when, and carries out the effects it returns, in order. What lives in memory only, the places of the
 // copies in the media track, it sees to itself.
 type core struct {
-	// Fixed.
 	linger   time.Duration
 	maxAge   time.Duration // cap on retention windows (F12)
 	newTrack func(media.Info) *media.Track
 	waker    func(copyID) media.Waker
-	fixed    *media.Info // what the front remembers of the track (F22), with the capped retention window
 
 	// Sources.
 	layers [][]source              // as last told, see routesChanged
 	out    map[sourceID]exclusion  // not to be asked
 	infos  map[sourceID]media.Info // answers that passed the check (F8)
+	fixed  *media.Info             // what they must equal, with the capped retention window; nil = nothing yet (F22)
 	probe  *probe                  // the question in flight
 	last   error                   // why the last source fell out
-	track  *media.Track            // nil until a source was accepted
-	keep   bool                    // what is cached outlives the readers (F16)
-	end    uint64                  // highest end that a source has declared, if ends
-	ends   bool                    //
-	over   bool                    // ended cleanly (F39)
-	apart  bool                    // over, and a later source is for a new logical track
-	gone   bool                    // failed or forgotten
-	asks   bool                    // readers want a non-empty range
-	want   media.Subscription      // their aggregate, if asks
-	here   int                     // readers
-	wait   int                     // requests that need a source: for properties, for a group
-	forget time.Time               // when the track without readers is forgotten; zero = it is in use
-	copies []*upstreamCopy         // in the order in which they were made
-	buried []*media.Copy           // to be closed once their successors are there
-	seq    uint64                  // of ids
-	effs   []effect                //
-	now    time.Time               // of the event at hand
-	serves int                     // how often a copy became the serving one
+
+	// Demand.
+	asks   bool               // readers want a range that is not empty
+	want   media.Subscription // their aggregate, if asks
+	here   int                // readers
+	wait   int                // requests that need a source: for properties, for a group
+	forget time.Time          // when a track without readers is forgotten; zero = it is in use
+
+	// Content.
+	track  *media.Track    // nil until a source was accepted
+	copies []*upstreamCopy // in the order in which they were made
+	buried []*media.Copy   // to be closed once their successors are there
+	keep   bool            // what is cached outlives the readers (F16)
+	serves int             // how often a copy became the serving one since there are readers
+	end    uint64          // highest end that a source has declared, if ends
+	ends   bool
+	over   bool // ended cleanly (F39)
+	apart  bool // over, and a later source is for a new logical track
+	gone   bool // failed or forgotten
+
+	now  time.Time // of the event at hand
+	effs []effect
+	seq  uint64 // of ids
 }
 
 type (
@@ -107,115 +111,6 @@ type upstreamCopy struct {
 	limit uint64             // of an old copy: just after its newest open group
 	ended bool               // it has declared its end
 }
-
-// event is what happened to a track.
-type event interface{ event() }
-
-type (
-	// demandChanged says what readers want now. want is their aggregate if asks, which is false if there is nothing
-	// to ask for (F4).
-	demandChanged struct {
-		asks    bool
-		want    media.Subscription
-		readers int
-		waiting int
-	}
-	// routesChanged brings the sources in the order in which they are to be tried: by covering prefix, deepest first,
-	// then by rank. The first prefix with a source that is not excluded decides alone (R27).
-	routesChanged struct{ layers [][]source }
-	// infoAnswered is the answer to askInfo.
-	infoAnswered struct {
-		id   copyID
-		info media.Info
-		err  error
-	}
-	// copyOpened says that a SUBSCRIBE was written.
-	copyOpened struct{ id copyID }
-	// copyMoved says that the media copy has something to tell (see media.Track.NewCopy).
-	copyMoved struct{ id copyID }
-	// copyDone says that an upstream subscription is over: nil after a clean end of the track.
-	copyDone struct {
-		id  copyID
-		err error
-	}
-	// sourceLost says that the session of a source has ended, or takes no requests.
-	sourceLost struct {
-		src source
-		err error
-	}
-	// evicted asks a track without readers to go.
-	evicted struct{}
-	// closed ends the track for everyone.
-	closed struct{ err error }
-	// tick says that the deadline has come.
-	tick struct{}
-)
-
-func (demandChanged) event() {}
-func (routesChanged) event() {}
-func (infoAnswered) event()  {}
-func (copyOpened) event()    {}
-func (copyMoved) event()     {}
-func (copyDone) event()      {}
-func (sourceLost) event()    {}
-func (evicted) event()       {}
-func (closed) event()        {}
-func (tick) event()          {}
-
-// effect is what the owner of a core must do.
-type effect interface{ effect() }
-
-type (
-	// askInfo asks a source for the properties; the answer comes as infoAnswered.
-	askInfo struct {
-		id  copyID
-		src source
-	}
-	// cancelInfo gives up a question; its answer is ignored.
-	cancelInfo struct{ id copyID }
-	// trackReady says that core.track is there: what waits for it can go on.
-	trackReady struct{}
-	// openCopy subscribes upstream; copyOpened and copyDone follow.
-	openCopy struct {
-		id    copyID
-		src   source
-		info  media.Info
-		sub   media.Subscription
-		media *media.Copy
-	}
-	// updateCopy changes what a copy asks for.
-	updateCopy struct {
-		id  copyID
-		sub media.Subscription
-	}
-	// cancelCopy unsubscribes.
-	cancelCopy struct{ id copyID }
-	// servedBy says that a copy was accepted and serves from now on.
-	servedBy struct{ src source }
-	// excluded says that a source fell out, for the log and the counters.
-	excluded struct {
-		src source
-		exclusion
-	}
-	// partTrack says that the next request for this name is for a new logical track.
-	partTrack struct{}
-	// failTrack says that the track has ended with an error, which readers have got already.
-	failTrack struct{ err error }
-	// forgetTrack says that the track has ended and nobody is left.
-	forgetTrack struct{}
-)
-
-func (askInfo) effect()     {}
-func (cancelInfo) effect()  {}
-func (trackReady) effect()  {}
-func (openCopy) effect()    {}
-func (updateCopy) effect()  {}
-func (cancelCopy) effect()  {}
-func (servedBy) effect()    {}
-func (excluded) effect()    {}
-func (partTrack) effect()   {}
-func (failTrack) effect()   {}
-func (forgetTrack) effect() {}
 
 // apply takes in one event. After failTrack or forgetTrack there is nothing more to come.
 func (c *core) apply(now time.Time, ev event) []effect {
@@ -297,6 +192,7 @@ func (c *core) decide() {
 
 // rest lets a track without readers linger (F16), or go.
 func (c *core) rest() {
+	c.serves = 0
 	switch {
 	case c.track == nil, !c.keep, len(c.layers) == 0:
 		c.leave()

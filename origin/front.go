@@ -3,6 +3,7 @@ package origin
 import (
 	"container/list"
 	"net"
+	"slices"
 
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/paths"
@@ -21,7 +22,8 @@ type front struct {
 	idle  *list.Element // while there are no tracks
 }
 
-// frontKey names a front. The horizon hides nothing unless a covering route passes through the requester (F21).
+// frontKey names a front. The horizon hides nothing unless a covering route passes through the requester (F21); it names
+// no session, since the routes of a session count as passing through its peer.
 type frontKey struct {
 	path    string
 	horizon route.Requester
@@ -68,11 +70,10 @@ func (w *owner) resolve(m *resolve) (t *track, isNew bool, err error) {
 // front finds or makes the front of a request; nil if no route covers the path.
 func (w *owner) front(path string, s *Session) *front {
 	x := w.table.Requester(s.id)
-	x.Local = s.peer.LocalOnly
-	if !w.table.Through(path, x) {
-		x = route.Requester{Local: x.Local}
+	key := frontKey{path, route.Requester{Local: s.peer.LocalOnly}}
+	if w.table.Through(path, x) {
+		key.horizon.Hop = x.Hop // all sessions of one peer share it (R25)
 	}
-	key := frontKey{path, x}
 	if f := w.fronts[key]; f != nil {
 		return f
 	}
@@ -132,7 +133,11 @@ func (w *owner) source(path string, r route.Route) (source, bool) {
 
 // reselect tells the tracks of a front what its routes are now (F18).
 func (w *owner) reselect(f *front) {
-	f.layers = w.layers(f.frontKey)
+	layers := w.layers(f.frontKey)
+	if slices.EqualFunc(layers, f.layers, slices.Equal) {
+		return
+	}
+	f.layers = layers
 	for _, t := range f.tracks {
 		t.reroute(f.layers)
 		if len(f.layers) == 0 && t.resting != nil {

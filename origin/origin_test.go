@@ -418,11 +418,15 @@ func TestSplitHorizon(t *testing.T) {
 		if near.only().req.Path != "room" || far.only() == nil {
 			r.Error("wrong sources")
 		}
-		if n := len(r.o.Tracks()); n != 2 {
-			r.Errorf("%d logical tracks", n)
+		again := r.peer("near again", func(p *origin.Peer) { p.Hop = near.Peer().Hop })
+		x := again.view("room", "v") // another session of the same peer shares its front
+		if got := r.o.Tracks(); len(got) != 2 || got[1].Without != uint64(near.Peer().Hop) || got[1].Readers != 2 {
+			r.Errorf("logical tracks: %+v", got)
 		}
+		far.only()
 		v.close()
 		w.close()
+		x.close()
 	})
 }
 

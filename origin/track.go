@@ -356,8 +356,7 @@ func (t *track) perform(e effect) {
 		}
 	case servedBy:
 		src := e.src
-		t.source.Store(&src)
-		if t.core.serves > 1 {
+		if was := t.source.Swap(&src); t.core.serves > 1 && was.id != src.id {
 			t.o.counters.failovers.Add(1)
 			log.Debug("track switched", "path", t.key.path, "track", t.name, "session", src.via.peer.ID)
 		}

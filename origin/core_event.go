@@ -1,0 +1,114 @@
+package origin
+
+import (
+	"github.com/moqmesh/moqmesh/media"
+)
+
+// event is what happened to a track.
+type event interface{ event() }
+
+type (
+	// demandChanged says what readers want now. want is their aggregate if asks, which is false if there is nothing
+	// to ask for (F4).
+	demandChanged struct {
+		asks    bool
+		want    media.Subscription
+		readers int
+		waiting int
+	}
+	// routesChanged brings the sources in the order in which they are to be tried: by covering prefix, deepest first,
+	// then by rank. The first prefix with a source that is not excluded decides alone (R27).
+	routesChanged struct{ layers [][]source }
+	// infoAnswered is the answer to askInfo.
+	infoAnswered struct {
+		id   copyID
+		info media.Info
+		err  error
+	}
+	// copyOpened says that a SUBSCRIBE was written.
+	copyOpened struct{ id copyID }
+	// copyMoved says that the media copy has something to tell (see media.Track.NewCopy).
+	copyMoved struct{ id copyID }
+	// copyDone says that an upstream subscription is over: nil after a clean end of the track.
+	copyDone struct {
+		id  copyID
+		err error
+	}
+	// sourceLost says that the session of a source has ended, or takes no requests.
+	sourceLost struct {
+		src source
+		err error
+	}
+	// evicted asks a track without readers to go.
+	evicted struct{}
+	// closed ends the track for everyone.
+	closed struct{ err error }
+	// tick says that the deadline has come.
+	tick struct{}
+)
+
+func (demandChanged) event() {}
+func (routesChanged) event() {}
+func (infoAnswered) event()  {}
+func (copyOpened) event()    {}
+func (copyMoved) event()     {}
+func (copyDone) event()      {}
+func (sourceLost) event()    {}
+func (evicted) event()       {}
+func (closed) event()        {}
+func (tick) event()          {}
+
+// effect is what the owner of a core must do.
+type effect interface{ effect() }
+
+type (
+	// askInfo asks a source for the properties; the answer comes as infoAnswered.
+	askInfo struct {
+		id  copyID
+		src source
+	}
+	// cancelInfo gives up a question; its answer is ignored.
+	cancelInfo struct{ id copyID }
+	// trackReady says that core.track is there: what waits for it can go on.
+	trackReady struct{}
+	// openCopy subscribes upstream; copyOpened and copyDone follow.
+	openCopy struct {
+		id    copyID
+		src   source
+		info  media.Info
+		sub   media.Subscription
+		media *media.Copy
+	}
+	// updateCopy changes what a copy asks for.
+	updateCopy struct {
+		id  copyID
+		sub media.Subscription
+	}
+	// cancelCopy unsubscribes.
+	cancelCopy struct{ id copyID }
+	// servedBy says that a copy was accepted and serves from now on.
+	servedBy struct{ src source }
+	// excluded says that a source fell out, for the log and the counters.
+	excluded struct {
+		src source
+		exclusion
+	}
+	// partTrack says that the next request for this name is for a new logical track.
+	partTrack struct{}
+	// failTrack says that the track has ended with an error, which readers have got already.
+	failTrack struct{ err error }
+	// forgetTrack says that the track has ended and nobody is left.
+	forgetTrack struct{}
+)
+
+func (askInfo) effect()     {}
+func (cancelInfo) effect()  {}
+func (trackReady) effect()  {}
+func (openCopy) effect()    {}
+func (updateCopy) effect()  {}
+func (cancelCopy) effect()  {}
+func (servedBy) effect()    {}
+func (excluded) effect()    {}
+func (partTrack) effect()   {}
+func (failTrack) effect()   {}
+func (forgetTrack) effect() {}
