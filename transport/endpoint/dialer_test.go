@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,11 @@ func dead(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 9, 0, byte(i)})
 type lookups struct {
 	addrs map[string][]netip.Addr // by network
 	delay map[string]time.Duration
-	calls int
+	calls atomic.Int32
 }
 
 func (l *lookups) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	l.calls++
+	l.calls.Add(1)
 	timer := time.NewTimer(l.delay[network])
 	defer timer.Stop()
 	select {
@@ -107,8 +108,8 @@ func TestRace(t *testing.T) {
 						c.Close(0, "")
 					}
 				}
-				if resolver.calls != 4 {
-					t.Errorf("%d lookups", resolver.calls)
+				if n := resolver.calls.Load(); n != 4 {
+					t.Errorf("%d lookups", n)
 				}
 			})
 		})
@@ -418,6 +419,41 @@ func TestLossyLink(t *testing.T) {
 				stats := client.Stats()
 				if stats.PacketsLost == 0 || stats.MinRTT < 40*time.Millisecond || stats.BytesSent < streams*size {
 					t.Errorf("stats: %+v", stats)
+				}
+			})
+		})
+	}
+}
+
+// On a narrow link an urgent stream overtakes others, and of the least urgent the oldest goes first.
+func TestPriority(t *testing.T) {
+	for _, scheme := range []string{"moqt", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := simulated(t, scheme)
+				w.SetLink(relayHost, clientHost, netsim.Link{Delay: 10 * time.Millisecond, Bandwidth: 8_000_000})
+				client, server := w.pair(t)
+				order := make(chan byte, 5)
+				for i, urgency := range []int{7, 7, 5, 4, 0} {
+					out := must(server.OpenUniStream(timeout(t)))(t)
+					out.SetPriority(urgency)
+					write(t, out, string(rune('a'+i)))
+					in := must(client.AcceptUniStream(timeout(t)))(t)
+					go func() {
+						b, _ := io.ReadAll(in)
+						order <- b[0]
+					}()
+					go func() {
+						_, _ = out.Write(make([]byte, 300_000))
+						_ = out.Close()
+					}()
+				}
+				got := ""
+				for range cap(order) {
+					got += string(rune(<-order))
+				}
+				if got != "edcab" {
+					t.Errorf("streams ended in the order %s", got)
 				}
 			})
 		})

@@ -117,6 +117,15 @@ func (w *world) socket(t testing.TB, addr string) net.PacketConn {
 	return must(w.Listen(addr))(t)
 }
 
+// clientSocket opens a socket where clients are.
+func (w *world) clientSocket(t testing.TB) net.PacketConn {
+	t.Helper()
+	if w.Network == nil {
+		return must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
+	}
+	return w.socket(t, "10.0.0.2:0")
+}
+
 func (w *world) dialer(t testing.TB, s *tlsconf.Store, change func(*endpoint.DialConfig)) *endpoint.Dialer {
 	t.Helper()
 	cfg := endpoint.DialConfig{Addr: "127.0.0.1:0", TLS: trust(t, s), Protocols: tokens}
@@ -127,7 +136,7 @@ func (w *world) dialer(t testing.TB, s *tlsconf.Store, change func(*endpoint.Dia
 		change(&cfg)
 	}
 	if w.Network != nil && cfg.PacketConn == nil {
-		cfg.PacketConn = w.socket(t, "10.0.0.2:0")
+		cfg.PacketConn = w.clientSocket(t)
 	}
 	d, err := endpoint.NewDialer(cfg)
 	if err != nil {

@@ -20,6 +20,11 @@ import (
 	"github.com/moqmesh/moqmesh/transport/webtransport"
 )
 
+// acceptors is how many goroutines take connections off quic-go's queue. It holds 32, and what completes
+// its handshake while it is full is refused. A single goroutine is too slow for a burst when it is not
+// scheduled at once; of many, one always is.
+const acceptors = 64
+
 // codeBusy closes a connection that nobody accepted in time. Both protocols have 1 for an internal error.
 const codeBusy = 1
 
@@ -36,7 +41,7 @@ type Listener struct {
 	queue chan carrier
 	ctx   context.Context // ends with the listening; its cause is what Accept returns
 	stop  context.CancelCauseFunc
-	wg    sync.WaitGroup // the accept loop and the connections that are not accepted yet
+	wg    sync.WaitGroup // the accept loops and the connections that are not accepted yet
 
 	complaints rate.Sometimes
 }
@@ -71,7 +76,10 @@ func Listen(cfg Config) (*Listener, error) {
 	}
 	l.sock = sock
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
-	l.wg.Go(l.run)
+	for range acceptors {
+		l.wg.Go(l.accept)
+	}
+	l.wg.Go(l.refuse)
 	return l, nil
 }
 
@@ -109,15 +117,13 @@ func (l *Listener) configure(tr *quicgo.Transport) {
 	}
 }
 
-// run hands every connection to a goroutine of its own: none can delay another.
-func (l *Listener) run() {
+// accept hands every connection to a goroutine of its own: none can delay another.
+func (l *Listener) accept() {
 	for {
 		q, err := l.ql.Accept(l.ctx)
 		if err != nil {
-			if l.ctx.Err() == nil {
-				l.stop(fmt.Errorf("listener: %w", err))
-			}
-			break
+			l.stop(fmt.Errorf("listener: %w", err)) // unless it is the effect of that
+			return
 		}
 		l.wg.Go(func() {
 			if err := l.serve(q); err != nil {
@@ -125,8 +131,13 @@ func (l *Listener) run() {
 			}
 		})
 	}
-	_ = l.ql.Close() // never fails; refuses handshakes under way
-	for {            // and keeps those that are through
+}
+
+// refuse ends the listening of quic-go when ours has ended.
+func (l *Listener) refuse() {
+	<-l.ctx.Done()
+	_ = l.ql.Close() // never fails; refuses handshakes under way, and keeps those that are through
+	for {
 		q, err := l.ql.Accept(context.Background())
 		if err != nil {
 			return

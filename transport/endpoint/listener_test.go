@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	quicgo "github.com/quic-go/quic-go"
@@ -79,11 +80,15 @@ func TestManyDials(t *testing.T) {
 			served.Go(func() { echo(ctx, c) })
 		}
 	})
+	dialers := make(map[string]*endpoint.Dialer)
+	for _, token := range tokens {
+		dialers[token] = w.dialer(t, s, func(c *endpoint.DialConfig) { c.Protocols = []string{token} })
+	}
 	var dials sync.WaitGroup
 	for i := range 100 {
 		dials.Go(func() {
 			token := tokens[i%len(tokens)]
-			d := w.dialer(t, s, func(c *endpoint.DialConfig) { c.Protocols = []string{token} })
+			d := dialers[token]
 			to := target(t, []string{"moqt", "https"}[i%2]+"://"+l.Addr().String()+"/")
 			c, err := d.Dial(ctx, to)
 			if err != nil {
@@ -134,66 +139,74 @@ func ask(ctx context.Context, c transport.Conn, text string) error {
 }
 
 // rawDial opens a bare QUIC connection.
-func rawDial(t testing.TB, l *endpoint.Listener, alpn string, conf *quicgo.Config) *quicgo.Conn {
+func (w *world) rawDial(t testing.TB, l *endpoint.Listener, alpn string) *quicgo.Conn {
 	t.Helper()
-	if conf == nil {
-		conf = &quicgo.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true}
-	}
-	q, err := quicgo.DialAddr(timeout(t), l.Addr().String(),
-		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}}, conf)
+	pc := w.clientSocket(t)
+	tr := &quicgo.Transport{Conn: pc}
+	q, err := tr.Dial(timeout(t), l.Addr(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}},
+		&quicgo.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, KeepAlivePeriod: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = q.CloseWithError(0, "") })
+	t.Cleanup(func() { _, _, _ = q.CloseWithError(0, ""), tr.Close(), pc.Close() })
 	return q
 }
 
 // A connection that negotiates h3 and never asks for a session is closed when its time is up, and does
 // not keep others waiting until then.
 func TestNoConnect(t *testing.T) {
-	s := certificates(t)
-	w := &world{scheme: "https"}
-	l := w.listen(t, s, func(c *endpoint.Config) { c.Timeout = 500 * time.Millisecond })
-	start := time.Now()
-	silent := make([]*quicgo.Conn, 40)
-	for i := range silent {
-		silent[i] = rawDial(t, l, "h3", nil)
-	}
-	client, _ := connect(t, w.dialer(t, s, nil), l, w.target(t, l))
-	if silent[0].Context().Err() != nil {
-		t.Error("closed at once")
-	}
-	for _, q := range silent {
-		<-q.Context().Done()
-		var app *quicgo.ApplicationError
-		if err := context.Cause(q.Context()); !errors.As(err, &app) || !app.Remote ||
-			app.ErrorCode != quicgo.ApplicationErrorCode(http3.ErrCodeNoError) {
-			t.Fatalf("closed with %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		s := certificates(t)
+		w := simulated(t, "https")
+		l := w.listen(t, s, nil)
+		start := time.Now()
+		silent := make([]*quicgo.Conn, 40)
+		for i := range silent {
+			silent[i] = w.rawDial(t, l, "h3")
 		}
-	}
-	if took := time.Since(start); took < 400*time.Millisecond || took > 3*time.Second {
-		t.Errorf("closed after %v", took)
-	}
-	if err := client.Context().Err(); err != nil {
-		t.Errorf("session ended too: %v", context.Cause(client.Context()))
-	}
+		client, _ := connect(t, w.dialer(t, s, nil), l, w.target(t, l))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("others waited, %v in all", took)
+		}
+		for _, q := range silent {
+			<-q.Context().Done()
+			var app *quicgo.ApplicationError
+			if err := context.Cause(q.Context()); !errors.As(err, &app) || !app.Remote ||
+				app.ErrorCode != quicgo.ApplicationErrorCode(http3.ErrCodeNoError) {
+				t.Fatalf("closed with %v", err)
+			}
+		}
+		if took := time.Since(start); took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("closed after %v", took)
+		}
+		if err := client.Context().Err(); err != nil {
+			t.Errorf("session ended too: %v", context.Cause(client.Context()))
+		}
+	})
 }
 
-// Neither a silent client nor one that sends its headers bit by bit can hold a place.
+// Nor can one hold its place that sends its headers bit by bit.
 func TestSlowHeaders(t *testing.T) {
-	l := (&world{}).listen(t, certificates(t), func(c *endpoint.Config) { c.Timeout = 500 * time.Millisecond })
-	q := rawDial(t, l, "h3", nil)
-	str := must(q.OpenStreamSync(timeout(t)))(t)
-	write(t, str, "\x01\x7f\xff") // a HEADERS frame, large
-	for {
-		time.Sleep(50 * time.Millisecond)
-		if _, err := str.Write([]byte{0}); err != nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		w := simulated(t, "https")
+		l := w.listen(t, certificates(t), nil)
+		start := time.Now()
+		q := w.rawDial(t, l, "h3")
+		str := must(q.OpenStreamSync(timeout(t)))(t)
+		write(t, str, "\x01\x7f\xff") // a HEADERS frame, large
+		for {
+			time.Sleep(5 * time.Second)
+			if _, err := str.Write([]byte{0}); err != nil {
+				break
+			}
 		}
-	}
-	if q.Context().Err() == nil {
-		t.Error("only the stream was ended")
-	}
+		if q.Context().Err() == nil {
+			t.Error("only the stream was ended")
+		}
+		if took := time.Since(start); took > 16*time.Second {
+			t.Errorf("ended after %v", took)
+		}
+	})
 }
 
 func TestHugeHeaders(t *testing.T) {
@@ -272,43 +285,61 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
-// Loopback is exempt from the limit of an address, but not from that of handshakes under way.
+// The limit of handshakes under way holds for everyone.
 func TestPendingLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := certificates(t)
+		w := simulated(t, "moqt")
+		l := w.listen(t, s, func(c *endpoint.Config) { c.MaxPending = 3 })
+		for range 3 {
+			w.rawDial(t, l, "h3") // without CONNECT it stays pending
+		}
+		d := w.dialer(t, s, nil)
+		_, err := d.Dial(timeout(t), w.target(t, l))
+		var refused *quicgo.TransportError
+		if !errors.As(err, &refused) || refused.ErrorCode != quicgo.ConnectionRefused {
+			t.Fatalf("got %v", err)
+		}
+		time.Sleep(11 * time.Second) // their time is up
+		for range 5 {
+			connect(t, d, l, w.target(t, l))
+		}
+	})
+}
+
+func TestLoopbackIsExempt(t *testing.T) {
 	s := certificates(t)
 	w := &world{scheme: "moqt"}
-	l := w.listen(t, s, func(c *endpoint.Config) {
-		c.MaxPerAddr, c.MaxPending, c.Timeout = 1, 3, time.Second
-	})
-	for range 3 {
-		rawDial(t, l, "h3", nil) // without CONNECT it stays pending
-	}
+	l := w.listen(t, s, func(c *endpoint.Config) { c.MaxPerAddr = 1 })
 	d := w.dialer(t, s, nil)
-	_, err := d.Dial(timeout(t), w.target(t, l))
-	var refused *quicgo.TransportError
-	if !errors.As(err, &refused) || refused.ErrorCode != quicgo.ConnectionRefused {
-		t.Fatalf("got %v", err)
-	}
-	time.Sleep(1200 * time.Millisecond) // their time is up
-	for range 5 {
+	for range 3 {
 		connect(t, d, l, w.target(t, l))
 	}
 }
 
 // Connections that nobody accepts are closed, and the listener goes on.
 func TestBacklog(t *testing.T) {
-	worlds(t, func(t *testing.T, w *world) {
-		s := certificates(t)
-		l := w.listen(t, s, func(c *endpoint.Config) { c.Backlog, c.Timeout = 1, time.Second })
-		d := w.dialer(t, s, nil)
-		kept := must(d.Dial(timeout(t), w.target(t, l)))(t)
-		time.Sleep(100 * time.Millisecond) // it is in the queue
-		late := must(d.Dial(timeout(t), w.target(t, l)))(t)
-		<-late.Context().Done()
-		wantSessionEnd(t, context.Cause(late.Context()), transport.SessionError{Code: 1, Reason: "busy", Remote: true})
-		server := must(l.Accept(timeout(t)))(t)
-		exchange(t, kept, server)
-		connect(t, d, l, w.target(t, l))
-	})
+	for _, scheme := range []string{"moqt", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := simulated(t, scheme)
+				s := certificates(t)
+				l := w.listen(t, s, func(c *endpoint.Config) { c.Backlog = 1 })
+				d := w.dialer(t, s, nil)
+				start := time.Now()
+				kept := must(d.Dial(timeout(t), w.target(t, l)))(t)
+				synctest.Wait() // it is in the queue
+				late := must(d.Dial(timeout(t), w.target(t, l)))(t)
+				<-late.Context().Done()
+				wantSessionEnd(t, context.Cause(late.Context()), transport.SessionError{Code: 1, Reason: "busy", Remote: true})
+				if took := time.Since(start); took < 10*time.Second || took > 11*time.Second {
+					t.Errorf("closed after %v", took)
+				}
+				exchange(t, kept, must(l.Accept(timeout(t)))(t))
+				connect(t, d, l, w.target(t, l))
+			})
+		})
+	}
 }
 
 // With validation of every address, which takes a Retry, connecting works as ever.
@@ -330,25 +361,30 @@ func TestAddressValidation(t *testing.T) {
 }
 
 func TestStopAccepting(t *testing.T) {
-	worlds(t, func(t *testing.T, w *world) {
-		s := certificates(t)
-		l := w.listen(t, s, nil)
-		d := w.dialer(t, s, nil)
-		client, server := connect(t, d, l, w.target(t, l))
-		waiting := must(d.Dial(timeout(t), w.target(t, l)))(t)
-		time.Sleep(50 * time.Millisecond)
-		l.StopAccepting()
-		<-waiting.Context().Done()
-		if _, err := l.Accept(timeout(t)); !errors.Is(err, endpoint.ErrListenerClosed) || !errors.Is(err, net.ErrClosed) {
-			t.Errorf("accept: %v", err)
-		}
-		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if _, err := d.Dial(short, w.target(t, l)); err == nil {
-			t.Error("dialed a listener that stopped")
-		}
-		exchange(t, client, server)
-	})
+	for _, scheme := range []string{"moqt", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := simulated(t, scheme)
+				s := certificates(t)
+				l := w.listen(t, s, nil)
+				d := w.dialer(t, s, nil)
+				client, server := connect(t, d, l, w.target(t, l))
+				waiting := must(d.Dial(timeout(t), w.target(t, l)))(t)
+				pending := w.rawDial(t, l, "h3")
+				time.Sleep(time.Second)
+				l.StopAccepting()
+				<-waiting.Context().Done()
+				<-pending.Context().Done()
+				if _, err := l.Accept(timeout(t)); !errors.Is(err, endpoint.ErrListenerClosed) || !errors.Is(err, net.ErrClosed) {
+					t.Errorf("accept: %v", err)
+				}
+				if _, err := d.Dial(timeout(t), w.target(t, l)); err == nil {
+					t.Error("dialed a listener that stopped")
+				}
+				exchange(t, client, server)
+			})
+		})
+	}
 }
 
 // Closing a listener tells every peer, on both carriers and on dialed connections alike.
@@ -421,7 +457,7 @@ func TestPlainCodes(t *testing.T) {
 		{"moqt-17", 0x12, 0x12, transport.StreamError{Code: 0x12, Remote: true}},
 		{"moqt-17", 0x12, 0x52e4a40fa8ed, transport.StreamError{Code: 0x12, Remote: true}},
 	} {
-		q := rawDial(t, l, test.alpn, nil)
+		q := w.rawDial(t, l, test.alpn)
 		server := must(l.Accept(timeout(t)))(t)
 		out := must(server.OpenUniStream(timeout(t)))(t)
 		out.Reset(0x12)

@@ -1,6 +1,7 @@
 package webtransport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,12 +125,14 @@ func exchange(ctx context.Context, str *http3.RequestStream, req *http.Request) 
 }
 
 func roundTrip(str *http3.RequestStream, req *http.Request) (*http.Response, error) {
-	if err := str.SendRequestHeader(req); err != nil {
-		return nil, err
+	sendErr := str.SendRequestHeader(req)
+	if _, stopped := errors.AsType[*http3.Error](sendErr); sendErr != nil && !stopped {
+		return nil, sendErr
 	}
+	// A server that stopped reading has answered before.
 	res, err := str.ReadResponse()
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(sendErr, err)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return nil, &StatusError{Status: res.StatusCode}

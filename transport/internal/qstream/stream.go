@@ -2,6 +2,8 @@ package qstream
 
 import (
 	"context"
+	"errors"
+	"os"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -57,9 +59,17 @@ func (g *Group) begin(str headed, header []byte) error {
 func (s *SendStream) Write(p []byte) (int, error) {
 	n, err := s.str.Write(p)
 	if err != nil {
-		err = s.group.Err(err)
+		err = s.group.writeError(s.str, err)
 	}
 	return n, err
+}
+
+// writeError translates why a write failed. Only a deadline leaves anything to be reset later.
+func (g *Group) writeError(str resetter, err error) error {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		g.forget(str)
+	}
+	return g.Err(err)
 }
 
 // Close implements transport.SendStream.
@@ -144,7 +154,7 @@ func NewStream(str *quic.Stream, g *Group, header []byte) (*Stream, error) {
 func (s *Stream) Write(p []byte) (int, error) {
 	n, err := s.str.Write(p)
 	if err != nil {
-		err = s.group.Err(err)
+		err = s.group.writeError(s.str, err)
 	}
 	return n, err
 }
