@@ -11,6 +11,7 @@ type Copy struct {
 	waker Waker
 	// The rest belongs to the track's lock.
 	claims  claims
+	foreign foreign
 	asked   asked
 	named   bool // declared its start, or sent something
 	closed  bool

@@ -43,7 +43,7 @@ func (c *Copy) Datagram(seq, ts uint64, payload []byte) {
 			return
 		}
 		t.ledger.finish(seq)
-		t.datagrams.push(Datagram{seq, ts, slices.Clone(payload)})
+		t.datagrams.push(Datagram{seq, c.stamp(ts), slices.Clone(payload)})
 		wk.everyone(t)
 	})
 }

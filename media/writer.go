@@ -45,6 +45,9 @@ func (w *GroupWriter) write(ts uint64, payload, own []byte, bad error, wk *wakes
 		t.park(g, bad)
 		return bad
 	}
+	if w.next >= g.splice.next {
+		ts = w.copy.stamp(ts)
+	}
 	stamped, held := g.stamped, g.size()
 	more, err := g.add(w.next, ts, payload, own)
 	if err != nil {

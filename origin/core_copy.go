@@ -80,8 +80,12 @@ func (c *core) subscribe(u *upstreamCopy) {
 		c.cancel(u) // readers have it all: an empty range opens nothing (F4)
 		return
 	}
+	info := c.infos[u.src.id]
+	if info.Unstamped != c.fixed.Unstamped {
+		u.media.Foreign() // F24
+	}
 	u.phase, u.sent = asked, firstAsk(u.src.caps, ask)
-	c.emit(openCopy{u.id, u.src, c.infos[u.src.id], u.sent, u.media})
+	c.emit(openCopy{u.id, u.src, info, u.sent, u.media})
 }
 
 // opened notes that a SUBSCRIBE is on its way. Where properties are asked for separately the source has accepted with

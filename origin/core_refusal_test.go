@@ -66,6 +66,19 @@ func TestCoreRefusals(t *testing.T) {
 			r.die("A", "B")
 			r.expect("exclude A", "info B", "open B 10 2s [-,-)", "serve B")
 		},
+		"F24 a source without timestamps goes on with the publisher's clock": func(r *coreRig) {
+			b := r.source("B", lite04)
+			b.info.Unstamped, b.ahead = true, 1_700_000_000_000
+			r.serving("A", "B")
+			r.send("A", 7, 0, 1)
+			r.send("A", 8, 0, 1)
+			r.die("A", "B")
+			r.send("B", 8, 2, 2)
+			r.send("B", 9, 0, 0)
+			r.pass(1500 * time.Millisecond) // from now on age decides about 7
+			r.send("B", 7, 2, 2)
+			r.got("r1", "7:0..2 8:0..2 9:0..0")
+		},
 		"X36 not found": func(r *coreRig) {
 			r.source("B", lite06).err = session.ErrNotFound
 			r.serving("A", "B", "C")

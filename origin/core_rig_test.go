@@ -54,10 +54,11 @@ type tester interface {
 type scripted struct {
 	name string
 	source
-	info media.Info
-	err  error // of the answer
-	held bool  // questions and requests stay open
-	late []event
+	info  media.Info
+	err   error  // of the answer
+	held  bool   // questions and requests stay open
+	ahead uint64 // of its timestamps
+	late  []event
 }
 
 // answer says what was held back.
@@ -380,7 +381,7 @@ func (r *coreRig) try(name string, group, from, to uint64) error {
 		c.writers[group], c.next[group] = w, from
 	}
 	for f := from; f <= to; f++ {
-		if err := w.WriteFrame(group*1000+f*33, fmt.Appendf(nil, "%d:%d", group, f)); err != nil {
+		if err := w.WriteFrame(c.of.ahead+group*1000+f*33, fmt.Appendf(nil, "%d:%d", group, f)); err != nil {
 			delete(c.writers, group)
 			w.Abort(err)
 			r.do(copyMoved{})
