@@ -121,13 +121,14 @@ func (g *incoming) stopLocked(cause error) bool {
 
 // begin takes up a group stream, or says with which code to stop it.
 func (u *upstream) begin(st transport.ReceiveStream, m message.Group) (*incoming, uint64) {
-	if err := u.admit(m.Sequence); err != nil {
+	if err := u.admitGroup(m.Sequence); err != nil {
 		if errors.Is(err, errPastEnd) && u.s.version.HasFloor() { // 06: the track fails
 			u.fail(err)
 			return nil, StreamSessionClosed
 		}
 		return nil, StreamCancelled
 	}
+	defer u.opened()
 	w, err := u.copy.Group(m.Sequence, m.StartFrame)
 	switch {
 	case errors.Is(err, media.ErrDuplicate):
@@ -144,6 +145,26 @@ func (u *upstream) begin(st transport.ReceiveStream, m message.Group) (*incoming
 	}
 	u.s.counters.Received.Groups.Add(1)
 	return g, 0
+}
+
+// admitGroup is admit for a group that will be open: until opened is called it counts as such, so that a subscription that
+// ends meanwhile waits for it.
+func (u *upstream) admitGroup(sequence uint64) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	err := u.admitLocked(sequence)
+	if err == nil {
+		u.opening++
+	}
+	return err
+}
+
+// opened says that a group that was admitted is registered, or is over already.
+func (u *upstream) opened() {
+	u.mu.Lock()
+	u.opening--
+	u.mu.Unlock()
+	u.settle()
 }
 
 // enter registers an open group. If there are too many, the lowest sequence gives way. It reports false if the
@@ -196,10 +217,10 @@ func (u *upstream) conclude(g *incoming, err error) {
 	var bad *frameError
 	cause := u.stopCause(g)
 	switch {
-	case cause != nil:
-		g.w.Abort(cause)
 	case err == io.EOF:
 		g.w.Finish()
+	case cause != nil:
+		g.w.Abort(cause)
 	case errors.As(err, &bad):
 		u.s.log.Debug("group stopped", "group", g.sequence, "cause", err)
 		g.w.Abort(bad.err)

@@ -143,6 +143,7 @@ type upstream struct {
 	err     error
 	closing bool                   // our side is finished or reset, or will be by who writes
 	groups  map[*incoming]struct{} // open
+	opening int                    // accounted for, and about to be in groups
 	seen    spans                  // sequences that are accounted for
 	started bool                   // the peer has said where it starts
 	start   uint64
@@ -240,6 +241,10 @@ func (u *upstream) Err() error {
 // finish ends the subscription; the first call says why. Our side of the stream is finished, which unsubscribes unless
 // the peer has finished; groups that are still open are stopped.
 func (u *upstream) finish(err error) {
+	cause := err
+	if cause == nil {
+		cause = media.ErrCancelled
+	}
 	u.mu.Lock()
 	if u.over {
 		u.mu.Unlock()
@@ -249,7 +254,7 @@ func (u *upstream) finish(err error) {
 	u.closeLocked()
 	streams := make([]transport.ReceiveStream, 0, len(u.groups))
 	for g := range u.groups {
-		if g.stopLocked(media.ErrCancelled) {
+		if g.stopLocked(cause) {
 			streams = append(streams, g.st)
 		}
 	}
@@ -421,6 +426,10 @@ func (u *upstream) setEnd(group uint64) (uint64, error) {
 func (u *upstream) admit(sequence uint64) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.admitLocked(sequence)
+}
+
+func (u *upstream) admitLocked(sequence uint64) error {
 	switch {
 	case u.over:
 		return media.ErrCancelled
@@ -495,7 +504,7 @@ func (u *upstream) complete() bool {
 	switch {
 	case u.over:
 		return true
-	case len(u.groups) > 0 || !u.ended:
+	case u.isOpenLocked() || !u.ended:
 		return false
 	case !u.started: // the start precedes the first group
 		return true
@@ -506,5 +515,7 @@ func (u *upstream) complete() bool {
 func (u *upstream) isOpen() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return len(u.groups) > 0
+	return u.isOpenLocked()
 }
+
+func (u *upstream) isOpenLocked() bool { return len(u.groups) > 0 || u.opening > 0 }

@@ -19,18 +19,18 @@ type viewer struct {
 	say    *events
 	output io.Writer // nil = none
 
-	mu      sync.Mutex
-	check   *testmedia.Checker
-	second  latency.Histogram // since it was last reported
-	total   latency.Histogram
-	told    testmedia.Report // what the last second said
-	at      time.Time        // of the last frame
-	stall   time.Duration
-	ended   string // how the track ended, empty while it did not
-	clean   bool   // by its publisher
-	err     error
-	version string
-	enough  chan struct{} // closed after the wanted number of groups
+	mu     sync.Mutex
+	check  *testmedia.Checker
+	second latency.Histogram // since it was last reported
+	total  latency.Histogram
+	told   testmedia.Report // what the last second said
+	since  time.Time        // when it subscribed: what was sent before says nothing of latency
+	at     time.Time        // of the last frame
+	stall  time.Duration
+	ended  string // how the track ended, empty while it did not
+	clean  bool   // by its publisher
+	err    error
+	enough chan struct{} // closed after the wanted number of groups
 }
 
 // errEnded says that the track ended.
@@ -98,6 +98,7 @@ func (v *viewer) subscribe(ctx context.Context, cfg client.Config, slots chan st
 			return cl, nil, err
 		}
 	}
+	v.since = time.Now() // nobody else is there yet
 	track, err := cl.Subscribe(ctx, v.c.Path, v.c.Track, v.c.subscription())
 	return cl, track, err
 }
@@ -105,9 +106,8 @@ func (v *viewer) subscribe(ctx context.Context, cfg client.Config, slots chan st
 // read takes groups and datagrams until the track ends or ctx does.
 func (v *viewer) read(ctx context.Context, track *client.TrackReader) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var datagrams sync.WaitGroup
-	defer datagrams.Wait()
+	defer func() { cancel(); datagrams.Wait() }()
 	datagrams.Go(func() { v.readDatagrams(ctx, track) })
 	if v.output != nil {
 		return v.readInOrder(ctx, track)
@@ -173,7 +173,7 @@ func (v *viewer) frame(checked func() (testmedia.Header, bool)) {
 		v.stall = max(v.stall, now.Sub(v.at))
 	}
 	v.at = now
-	if h, ok := checked(); ok && !h.Sent.IsZero() {
+	if h, ok := checked(); ok && h.Sent.After(v.since) {
 		v.second.Add(h.Age(now))
 		v.total.Add(h.Age(now))
 	}
