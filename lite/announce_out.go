@@ -32,6 +32,7 @@ func (s *Session) serveAnnounce(r *request) {
 	r.whileOpen(func(ctx context.Context) {
 		a := announcer{s: s, r: r, names: make(map[string]uint64)}
 		err := a.serve(ctx, m)
+		s.counters.Sent.AnnouncesEnded.Add(uint64(len(a.names)))
 		if ctx.Err() == nil {
 			s.log.Warn("announcements stopped", "prefix", m.Prefix, "cause", err)
 			<-ctx.Done()

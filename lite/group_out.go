@@ -51,19 +51,16 @@ func (w *worker) send(g *media.GroupReader) {
 // ends when the group is aborted, as expire does with one that is too old.
 func (w *worker) open(g *media.GroupReader, end error) (transport.SendStream, error) {
 	sv := w.sv
-	ctx, cancel := context.WithCancel(sv.s.conn.Context())
-	defer cancel()
-	if !w.prepare(g, cancel) {
+	if !w.prepare(g) {
 		return nil, media.ErrCancelled
 	}
 	w.blocked.Store(sv.s.since())
-	st, err := sv.s.opener.open(ctx, sv.s.conn, &w.rank)
+	st, err := sv.s.opener.open(w.ctx, sv.s.conn, w.opening)
 	w.blocked.Store(0)
 	if err != nil {
 		return nil, err
 	}
 	sv.mu.Lock()
-	w.giveUp = nil
 	aborted := w.aborted
 	if !aborted {
 		w.stream = st
@@ -97,14 +94,16 @@ func (sv *serving) rankUp(e *ranked) {
 	}
 }
 
-// prepare says how the wait for stream credit is ended, and how urgent it is; it reports false if the group is over
-// already.
-func (w *worker) prepare(g *media.GroupReader, cancel context.CancelFunc) bool {
+// prepare gets the worker ready to wait for stream credit, with the urgency of the group; it reports false if the group is
+// over already.
+func (w *worker) prepare(g *media.GroupReader) bool {
 	sv := w.sv
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
-	w.giveUp = cancel
 	w.rank = ranked{priority: sv.priority, id: sv.id, sequence: g.Sequence()}
+	if w.ctx == nil || w.ctx.Err() != nil {
+		w.ctx, w.giveUp = context.WithCancel(sv.s.conn.Context())
+	}
 	return !w.aborted
 }
 

@@ -71,14 +71,22 @@ func Connect(ctx context.Context, conn transport.Conn, cfg Config) (*Session, er
 func (s *Session) handshake(ctx context.Context, do func(context.Context) error) (*Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HandshakeTimeout)
 	defer cancel()
-	err := do(ctx)
-	if err == nil {
-		return s, nil
+	if err := do(ctx); err != nil {
+		return nil, fmt.Errorf("moq-lite handshake: %w", s.giveUp(ctx, err))
 	}
-	if ctx.Err() != nil && s.conn.Context().Err() == nil {
-		err = &violation{SessionControlTimeout, fmt.Errorf("handshake: %w", context.Cause(ctx))}
+	return s, nil
+}
+
+// giveUp closes the session because of err, or of the end of ctx. It returns the cause.
+func (s *Session) giveUp(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		code := SessionNoError
+		if errors.Is(cause, context.DeadlineExceeded) {
+			code = SessionControlTimeout
+		}
+		err = &violation{code, cause}
 	}
-	return nil, fmt.Errorf("moq-lite handshake: %w", s.fail(err))
+	return s.closeFor(err)
 }
 
 func (s *Session) accept(ctx context.Context) error {
@@ -172,13 +180,8 @@ func (s *Session) sendSetup(ctx context.Context, m message.Setup) error {
 func (s *Session) AwaitPeer(ctx context.Context) (Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HandshakeTimeout)
 	defer cancel()
-	if !s.setupArrived() {
-		if err := s.readSetup(ctx); err != nil {
-			if ctx.Err() != nil && s.conn.Context().Err() == nil {
-				err = &violation{SessionControlTimeout, fmt.Errorf("no SETUP: %w", context.Cause(ctx))}
-			}
-			return Peer{}, s.fail(err)
-		}
+	if err := s.readSetup(ctx); err != nil {
+		return Peer{}, s.giveUp(ctx, fmt.Errorf("awaiting SETUP: %w", err))
 	}
 	return s.Peer(), nil
 }

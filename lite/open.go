@@ -18,15 +18,18 @@ type opener struct {
 	led     bool
 }
 
-// opening is a group that waits for a stream.
+// opening waits for a stream. It can be used for one group after the other.
 type opening struct {
 	*ranked
 	stream chan transport.SendStream // capacity 1; nil makes it the leader
 }
 
-// open waits for a stream for e until ctx ends.
-func (o *opener) open(ctx context.Context, conn transport.Conn, e *ranked) (transport.SendStream, error) {
-	me := &opening{ranked: e, stream: make(chan transport.SendStream, 1)}
+func newOpening(e *ranked) *opening {
+	return &opening{ranked: e, stream: make(chan transport.SendStream, 1)}
+}
+
+// open waits for a stream until ctx ends.
+func (o *opener) open(ctx context.Context, conn transport.Conn, me *opening) (transport.SendStream, error) {
 	o.mu.Lock()
 	i, _ := slices.BinarySearchFunc(o.waiting, me, compareOpening)
 	o.waiting = slices.Insert(o.waiting, i, me)

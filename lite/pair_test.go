@@ -61,9 +61,13 @@ func newPair(t testing.TB, v message.Version, o options) *pair {
 	accepted := make(chan error, 1)
 	serverConfig, clientConfig := o.cfg, o.cfg
 	serverConfig.Hop, clientConfig.Hop = ourHop, peerHop
+	var serverEnd transport.Conn = serverConn
+	if o.discard {
+		serverEnd = discardConn{serverConn}
+	}
 	go func() {
 		var err error
-		p.server.Session, err = lite.Accept(t.Context(), serverConn, serverConfig)
+		p.server.Session, err = lite.Accept(t.Context(), serverEnd, serverConfig)
 		accepted <- err
 	}()
 	var err error

@@ -43,6 +43,7 @@ type options struct {
 	interests []string
 	initial   []session.Update // what ANNOUNCE streams list first
 	pair      peertest.Options
+	discard   bool // of a pair: the server's group streams lead nowhere
 }
 
 // accept starts a session that is the server, on a connection whose token stands for v. The peer has not said anything yet.

@@ -30,6 +30,7 @@ type worker struct {
 	spent  bool // the waiter may be cancelled at any time: replace it when the group is over
 	rank   ranked
 
+	opening *opening // of rank
 	// blocked is since when the worker has waited for stream credit or in Write: nanoseconds since the start of the
 	// session, 0 while it does not.
 	blocked atomic.Int64
@@ -37,14 +38,21 @@ type worker struct {
 	// Guarded by sv.mu; what the worker itself has set it reads without.
 	group   *media.GroupReader
 	stream  transport.SendStream // nil until opened
-	giveUp  context.CancelFunc   // ends waiting for stream credit
-	aborted bool                 // the group is over, its stream reset
-	old     bool                 // because of its age
+	giveUp  context.CancelFunc   // ends ctx, with which the worker waits for stream credit; nil before the first time
+	ctx     context.Context
+	aborted bool // the group is over, its stream reset
+	old     bool // because of its age
+}
+
+func (sv *serving) newWorker() *worker {
+	w := &worker{sv: sv, wake: make(chan struct{}, 1), waiter: media.NewWaiter()}
+	w.opening = newOpening(&w.rank)
+	return w
 }
 
 // start makes a worker that begins with group g, or looks for work if g is nil. It is registered by the caller.
 func (sv *serving) start(g *media.GroupReader) {
-	w := &worker{sv: sv, wake: make(chan struct{}, 1), waiter: media.NewWaiter()}
+	w := sv.newWorker()
 	if !sv.s.spawn(func() { w.run(g) }) {
 		if g != nil {
 			g.Close()
@@ -66,7 +74,7 @@ func (sv *serving) startFirst(ctx context.Context, path, track string) {
 	sv.mu.Lock()
 	sv.workers, sv.free = 1, 1
 	sv.mu.Unlock()
-	w := &worker{sv: sv, wake: make(chan struct{}, 1), waiter: media.NewWaiter()}
+	w := sv.newWorker()
 	if !sv.s.spawn(func() {
 		if err := sv.open(ctx, path, track); err != nil {
 			sv.s.log.Debug("subscription failed", "path", path, "track", track, "cause", err)
@@ -143,6 +151,7 @@ func (sv *serving) fireLocked() { sv.workers--; sv.free-- }
 // run writes group g, if there is one, and then whatever is due, until the worker is not needed.
 func (w *worker) run(g *media.GroupReader) {
 	sv := w.sv
+	defer w.close()
 	for {
 		if g == nil {
 			if g = sv.next(w); g == nil {
@@ -165,6 +174,13 @@ func (w *worker) run(g *media.GroupReader) {
 	}
 }
 
+// close frees what the worker holds.
+func (w *worker) close() {
+	if w.giveUp != nil {
+		w.giveUp()
+	}
+}
+
 // next looks for a group to write, and parks while there is nothing to do. It returns nil when the worker is to end; it
 // has been unregistered then.
 func (sv *serving) next(w *worker) *media.GroupReader {
@@ -178,9 +194,10 @@ func (sv *serving) next(w *worker) *media.GroupReader {
 			return nil
 		}
 		sv.mu.Unlock()
-		sv.sendBounds()
 		sv.sendDatagrams()
-		if g := sv.take(woken); g != nil {
+		g := sv.take(woken)
+		sv.sendBounds() // START precedes the first group
+		if g != nil {
 			return g
 		}
 		if !sv.park(w) {

@@ -31,7 +31,7 @@ type Session struct {
 	setup   chan struct{}   // closed when the peer's SETUP is known, or at once where there is none
 	handler session.Handler // set by Run before anything is served
 
-	failing sync.Once
+	failed  atomic.Bool // what the peer did wrong has been logged
 	goaway  atomic.Bool // we sent GOAWAY
 	leaving atomic.Bool // the peer did
 
@@ -172,23 +172,32 @@ func (s *Session) spawn(f func()) bool {
 	return true
 }
 
-// fail ends the session because of err, with the code of the violation that it wraps, and logs it once. It returns
-// err, or how the session ended if that happened before.
+// fail ends the session because of err, and logs what the peer did wrong, once. It returns what closeFor does.
 func (s *Session) fail(err error) error {
-	if s.conn.Context().Err() != nil {
-		return context.Cause(s.conn.Context())
+	var v *violation
+	if s.conn.Context().Err() == nil && errors.As(err, &v) && !s.failed.Swap(true) {
+		s.log.Warn("closing session", "code", v.code, "cause", err)
 	}
-	s.failing.Do(func() {
-		code, reason := SessionInternal, ""
-		var v *violation
-		if errors.As(err, &v) {
-			code, reason = v.code, v.Error()
-			s.log.Warn("closing session", "code", code, "cause", err)
-		}
-		s.Close(code, reason)
-	})
+	return s.closeFor(err)
+}
+
+// closeFor ends the session with the code of the violation that err wraps. It returns err, or how the session has ended if
+// that happened before.
+func (s *Session) closeFor(err error) error {
+	if s.conn.Context().Err() != nil {
+		return s.closedError()
+	}
+	code, reason := SessionInternal, ""
+	var v *violation
+	if errors.As(err, &v) {
+		code, reason = v.code, v.Error()
+	}
+	s.Close(code, reason[:min(len(reason), maxReason)])
 	return err
 }
+
+// maxReason is the longest reason that is given to the peer, in bytes.
+const maxReason = 200
 
 // closedError is how the session ended, for calls that come too late.
 func (s *Session) closedError() error {

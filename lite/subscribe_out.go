@@ -301,8 +301,7 @@ func (sv *serving) sendBounds() {
 	}
 	sv.bounds.Lock()
 	defer sv.bounds.Unlock()
-	var buf [48]byte
-	b := buf[:0]
+	var b []byte
 	if !sv.startSent {
 		if group, ok := sv.media.Start(); ok {
 			sv.startSent = true
