@@ -60,30 +60,30 @@ func loopback(t *testing.T, test func(t *testing.T, w *world)) {
 }
 
 // simulated makes a network in the bubble that the test runs in.
-func simulated(t testing.TB, scheme string) *world {
+func simulated(tb testing.TB, scheme string) *world {
 	n := netsim.New(netsim.Config{Link: netsim.Link{Delay: 5 * time.Millisecond}})
 	n.SetHost("localhost", relayHost)
-	t.Cleanup(n.Close)
+	tb.Cleanup(n.Close)
 	return &world{Network: n, scheme: scheme}
 }
 
 // certificates returns a store for the names and addresses of both worlds.
-func certificates(t testing.TB) *tlsconf.Store {
-	t.Helper()
+func certificates(tb testing.TB) *tlsconf.Store {
+	tb.Helper()
 	s, err := tlsconf.Open(tlsconf.Config{Generate: []string{"localhost", "127.0.0.1", "10.0.0.1"}})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 // trust returns a dialer configuration for what a store serves.
-func trust(t testing.TB, s *tlsconf.Store) tlsconf.ClientConfig {
-	t.Helper()
+func trust(tb testing.TB, s *tlsconf.Store) tlsconf.ClientConfig {
+	tb.Helper()
 	cert, err := s.GetCertificate(&tls.ClientHelloInfo{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(cert.Leaf)
@@ -91,44 +91,44 @@ func trust(t testing.TB, s *tlsconf.Store) tlsconf.ClientConfig {
 }
 
 // listen starts a listener; change may adapt its configuration.
-func (w *world) listen(t testing.TB, s *tlsconf.Store, change func(*endpoint.Config)) *endpoint.Listener {
-	t.Helper()
+func (w *world) listen(tb testing.TB, s *tlsconf.Store, change func(*endpoint.Config)) *endpoint.Listener {
+	tb.Helper()
 	cfg := endpoint.Config{Addr: "127.0.0.1:0", TLS: s.Server(nil), Protocols: tokens}
 	if change != nil {
 		change(&cfg)
 	}
 	if w.Network != nil && cfg.PacketConn == nil {
-		cfg.PacketConn = w.socket(t, "10.0.0.1:443")
+		cfg.PacketConn = w.socket(tb, "10.0.0.1:443")
 	}
 	l, err := endpoint.Listen(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := l.Close(); err != nil {
-			t.Errorf("close listener: %v", err)
+			tb.Errorf("close listener: %v", err)
 		}
 	})
 	return l
 }
 
-func (w *world) socket(t testing.TB, addr string) net.PacketConn {
-	t.Helper()
-	return must(w.Listen(addr))(t)
+func (w *world) socket(tb testing.TB, addr string) net.PacketConn {
+	tb.Helper()
+	return must(w.Listen(addr))(tb)
 }
 
 // clientSocket opens a socket where clients are.
-func (w *world) clientSocket(t testing.TB) net.PacketConn {
-	t.Helper()
+func (w *world) clientSocket(tb testing.TB) net.PacketConn {
+	tb.Helper()
 	if w.Network == nil {
-		return must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
+		return must(net.ListenPacket("udp", "127.0.0.1:0"))(tb)
 	}
-	return w.socket(t, "10.0.0.2:0")
+	return w.socket(tb, "10.0.0.2:0")
 }
 
-func (w *world) dialer(t testing.TB, s *tlsconf.Store, change func(*endpoint.DialConfig)) *endpoint.Dialer {
-	t.Helper()
-	cfg := endpoint.DialConfig{Addr: "127.0.0.1:0", TLS: trust(t, s), Protocols: tokens}
+func (w *world) dialer(tb testing.TB, s *tlsconf.Store, change func(*endpoint.DialConfig)) *endpoint.Dialer {
+	tb.Helper()
+	cfg := endpoint.DialConfig{Addr: "127.0.0.1:0", TLS: trust(tb, s), Protocols: tokens}
 	if w.Network != nil {
 		cfg.Resolver = w.Network
 	}
@@ -136,85 +136,85 @@ func (w *world) dialer(t testing.TB, s *tlsconf.Store, change func(*endpoint.Dia
 		change(&cfg)
 	}
 	if w.Network != nil && cfg.PacketConn == nil {
-		cfg.PacketConn = w.clientSocket(t)
+		cfg.PacketConn = w.clientSocket(tb)
 	}
 	d, err := endpoint.NewDialer(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := d.Close(); err != nil {
-			t.Errorf("close dialer: %v", err)
+			tb.Errorf("close dialer: %v", err)
 		}
 	})
 	return d
 }
 
 // target is an URL of a listener with a path and a secret.
-func (w *world) target(t testing.TB, l *endpoint.Listener) endpoint.Target {
-	return target(t, w.scheme+"://"+l.Addr().String()+"/room?jwt=secret")
+func (w *world) target(tb testing.TB, l *endpoint.Listener) endpoint.Target {
+	return target(tb, w.scheme+"://"+l.Addr().String()+"/room?jwt=secret")
 }
 
-func target(t testing.TB, rawURL string) endpoint.Target {
-	t.Helper()
-	return endpoint.Target{URL: must(url.Parse(rawURL))(t)}
+func target(tb testing.TB, rawURL string) endpoint.Target {
+	tb.Helper()
+	return endpoint.Target{URL: must(url.Parse(rawURL))(tb)}
 }
 
 // pair connects a dialer to a listener.
-func (w *world) pair(t testing.TB) (client, server transport.Conn) {
-	t.Helper()
-	s := certificates(t)
-	l, d := w.listen(t, s, nil), w.dialer(t, s, nil)
-	return connect(t, d, l, w.target(t, l))
+func (w *world) pair(tb testing.TB) (client, server transport.Conn) {
+	tb.Helper()
+	s := certificates(tb)
+	l, d := w.listen(tb, s, nil), w.dialer(tb, s, nil)
+	return connect(tb, d, l, w.target(tb, l))
 }
 
-func connect(t testing.TB, d *endpoint.Dialer, l *endpoint.Listener, to endpoint.Target) (client, server transport.Conn) {
-	t.Helper()
-	client, err := d.Dial(timeout(t), to)
+func connect(tb testing.TB, d *endpoint.Dialer, l *endpoint.Listener, to endpoint.Target) (client, server transport.Conn) {
+	tb.Helper()
+	client, err := d.Dial(timeout(tb), to)
 	if err != nil {
-		t.Fatalf("dial: %v", err)
+		tb.Fatalf("dial: %v", err)
 	}
-	server, err = l.Accept(timeout(t))
+	server, err = l.Accept(timeout(tb))
 	if err != nil {
-		t.Fatalf("accept: %v", err)
+		tb.Fatalf("accept: %v", err)
 	}
 	return client, server
 }
 
 // timeout bounds what a test waits for.
-func timeout(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
+func timeout(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
 func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
+	return func(tb testing.TB) T {
+		tb.Helper()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return v
 	}
 }
 
 // write sends p and fails the test if that is not possible.
-func write(t testing.TB, w io.Writer, p string) {
-	t.Helper()
+func write(tb testing.TB, w io.Writer, p string) {
+	tb.Helper()
 	if _, err := w.Write([]byte(p)); err != nil {
-		t.Fatalf("write: %v", err)
+		tb.Fatalf("write: %v", err)
 	}
 }
 
 // read reads exactly what is expected.
-func read(t testing.TB, r io.Reader, want string) {
-	t.Helper()
+func read(tb testing.TB, r io.Reader, want string) {
+	tb.Helper()
 	b := make([]byte, len(want))
 	if _, err := io.ReadFull(r, b); err != nil {
-		t.Fatalf("read: %v", err)
+		tb.Fatalf("read: %v", err)
 	}
 	if string(b) != want {
-		t.Fatalf("read %q, want %q", b, want)
+		tb.Fatalf("read %q, want %q", b, want)
 	}
 }
 

@@ -118,10 +118,10 @@ func (s *Store) Secret() []byte {
 	return der
 }
 
-// Server returns the TLS configuration of a listener: certificates from the store and, where
+// Server returns the TLS configuration of a listener, QUIC or TCP: certificates from the store and, where
 // clientRoots is not nil, optional client certificates that must chain to them.
 func (s *Store) Server(clientRoots *x509.CertPool) *tls.Config {
-	conf := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: s.GetCertificate}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}
 	if clientRoots != nil {
 		conf.ClientAuth, conf.ClientCAs = tls.VerifyClientCertIfGiven, clientRoots
 	}

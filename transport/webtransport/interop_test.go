@@ -20,7 +20,7 @@ import (
 func TestOtherClient(t *testing.T) {
 	l := listen(t, nil)
 	d := other.Transport{ApplicationProtocols: []string{"moqt-17", "moql", "moq-lite-06"}}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	for _, byUs := range []bool{true, false} {
 		// Not with Transport.Dial, which closes the connection before the session's end is sent.
 		conn := must(d.NewClientConn(dialH3(t, l)))(t)

@@ -30,18 +30,19 @@ var quicConfig = &quic.Config{
 }
 
 func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
+	return func(tb testing.TB) T {
+		tb.Helper()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return v
 	}
 }
 
-func timeout(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
+func timeout(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
@@ -369,25 +370,21 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := dial(t, rawServer(t, test.serve))
-			if test.want == webtransport.ErrProtocol || test.want == webtransport.ErrNotSupported {
-				if !errors.Is(err, test.want) {
-					t.Errorf("got %v", err)
-				}
-				return
-			}
 			var status *webtransport.StatusError
 			var end *transport.SessionError
+			var got error
 			switch {
 			case errors.As(err, &status):
-				if diff := cmp.Diff(test.want, error(status)); diff != "" {
-					t.Error(diff)
-				}
+				got = status
 			case errors.As(err, &end):
-				if diff := cmp.Diff(test.want, error(end)); diff != "" {
-					t.Error(diff)
-				}
+				got = end
+			case errors.Is(err, test.want):
+				return
 			default:
-				t.Errorf("got %v", err)
+				t.Fatalf("got %v", err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
