@@ -208,18 +208,17 @@ func (c *core) leave() {
 }
 
 // dry handles that no source is left to ask. What a live copy still brings is waited for (F37, F38); then the track
-// ends, cleanly if every source has said so (F39).
+// ends, cleanly if every source has said so (F39). Fetches without readers see to themselves.
 func (c *core) dry() {
-	live, finishing := 0, true
+	over := c.ends && !c.beyond(c.end)
 	for _, u := range c.copies {
-		live++
-		finishing = finishing && (u.ended || u.phase == old)
+		over = over && (u.ended || u.phase == old)
 	}
 	switch {
-	case c.ends && finishing && !c.beyond(c.end):
+	case over:
 		c.over = true
 		c.track.End(c.end)
-	case live == 0:
+	case len(c.copies) == 0 && (c.here > 0 || c.track == nil):
 		c.fail(c.cause())
 	}
 }

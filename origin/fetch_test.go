@@ -161,6 +161,32 @@ func TestFetchFollowsTheRoute(t *testing.T) {
 	})
 }
 
+// A fetch under way is finished by a source that has withdrawn its route.
+func TestFetchFromAWithdrawnRoute(t *testing.T) {
+	bubble(t, origin.Config{}, func(r *rig) {
+		pub, viewer := r.peer("pub"), r.peer("viewer")
+		pub.announce("room")
+		rest := make(chan struct{})
+		pub.fetch = func(ctx context.Context, req session.FetchRequest, w *media.GroupWriter, accepted func()) error {
+			accepted()
+			_ = w.WriteFrame(4000, []byte("4:0"))
+			<-rest
+			return w.WriteFrame(4033, []byte("4:1"))
+		}
+		got := viewer.startFetch(4, 0)
+		synctest.Wait()
+		pub.withdraw("room")
+		synctest.Wait()
+		close(rest)
+		if got := <-got; got.err != nil || got.text != frames(4, 0, 1) {
+			r.Errorf("got %+v", got)
+		}
+		if synctest.Wait(); len(r.o.Tracks()) != 0 {
+			r.Error("the track is still there")
+		}
+	})
+}
+
 func TestFetchRefused(t *testing.T) {
 	bubble(t, origin.Config{}, func(r *rig) {
 		b, a, viewer := r.peer("b"), r.peer("a"), r.peer("viewer")

@@ -44,7 +44,7 @@ func (s *Session) TrackInfo(ctx context.Context, path, track string) (media.Info
 }
 
 // Subscribe implements session.Handler. It waits for the properties of the track, hence for a source, unless they are
-// known.
+// known. A path that nobody has announced is session.ErrUnroutable at once (R28); who wants to wait listens.
 func (s *Session) Subscribe(
 	ctx context.Context, path, track string, sub media.Subscription, waker media.Waker,
 ) (session.Reader, error) {

@@ -3,6 +3,7 @@ package origin
 import (
 	"container/list"
 	"context"
+	"maps"
 	"net"
 	"sync/atomic"
 	"time"
@@ -52,11 +53,10 @@ type track struct {
 // trackMessage is what a track is told by requests and readers.
 type trackMessage interface{ handle(*track) }
 
-// report is what a goroutine of the track has to say.
+// report is what a goroutine of the track has to say: what the track must do then.
 type report struct {
-	ev   event
-	then func(*track) // instead of ev
-	last bool         // of its goroutine
+	then func(*track)
+	last bool // of its goroutine
 }
 
 func newTrack(o *Origin, key frontKey, name string, fixed *media.Info, layers [][]source) *track {
@@ -183,11 +183,7 @@ func (t *track) heard(r report) {
 	if r.last {
 		t.running--
 	}
-	if r.then != nil {
-		r.then(t)
-	} else {
-		t.apply(r.ev)
-	}
+	r.then(t)
 }
 
 // woken looks for what wake stands for.
@@ -203,9 +199,6 @@ func (t *track) woken() {
 	for id, w := range t.wakers {
 		if w.news.CompareAndSwap(true, false) {
 			t.apply(copyMoved{id})
-		}
-		if t.core.byID(id) == nil {
-			delete(t.wakers, id)
 		}
 	}
 	if t.out.CompareAndSwap(true, false) {
@@ -224,6 +217,9 @@ func (t *track) apply(ev event) {
 	}
 	if ready {
 		t.admit()
+	}
+	if len(t.wakers) > len(t.core.copies) {
+		maps.DeleteFunc(t.wakers, func(id copyID, _ *copyWaker) bool { return t.core.byID(id) == nil })
 	}
 	t.startFetches()
 	t.rest()

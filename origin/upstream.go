@@ -26,9 +26,6 @@ func (f *upstreamFeed) update(sub media.Subscription) {
 	}
 }
 
-// report is received by the track until the last goroutine has ended.
-func (t *track) report(ev event, last bool) { t.events <- report{ev: ev, last: last} }
-
 // ask starts a request for properties, which is bounded in time.
 func (t *track) ask(e askInfo) {
 	ctx, cancel := context.WithTimeoutCause(e.src.via.life, t.o.cfg.RequestTimeout, session.ErrTimeout)
@@ -87,7 +84,7 @@ func (t *track) feed(ctx context.Context, cancel context.CancelCauseFunc, e open
 	stop := context.AfterFunc(ctx, sub.Cancel) // also while an update is stuck
 	defer stop()
 	if inTime {
-		t.report(copyOpened{e.id}, false)
+		t.events <- report{then: func(t *track) { t.apply(copyOpened{e.id}) }}
 	}
 	for {
 		select {
@@ -99,6 +96,7 @@ func (t *track) feed(ctx context.Context, cancel context.CancelCauseFunc, e open
 				t.o.log.Debug("subscription not updated", "path", t.key.path, "track", t.name, "error", err)
 			}
 		case <-e.src.via.life.Done():
+			sub.Cancel() // the session need not be over for its owner
 			return net.ErrClosed
 		}
 	}
