@@ -2,6 +2,7 @@ package origin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,6 +52,35 @@ func TestAnnouncements(t *testing.T) {
 		if got := slow.next(); got != "+third" {
 			r.Errorf("the slow one: %q", got)
 		}
+	})
+}
+
+// A price that changes moves what runs at once, and is told after the hold (E26, E30).
+func TestReprice(t *testing.T) {
+	bubble(t, origin.Config{}, func(r *rig) {
+		a, b, viewer := r.peer("a"), r.peer("b"), r.peer("viewer")
+		b.announce("room")
+		a.announce("room")
+		feed := viewer.listen("")
+		feed.next()
+		v := viewer.view("room", "v")
+		a.only()
+		ad := session.Advertisement{Prefix: "room", Sender: a.Peer().Hop, HasSender: true, Cost: route.Cost{Warm: 7, Cold: 7}}
+		if err := a.Reannounce(a.ads["room"], ad); err != nil {
+			r.Fatal(err)
+		}
+		b.only()
+		if len(a.live()) != 0 {
+			r.Error("a serves on")
+		}
+		time.Sleep(300 * time.Millisecond)
+		if got := feed.next(); got != "~room" {
+			r.Errorf("told %q", got)
+		}
+		if err := a.Reannounce(99, ad); !errors.Is(err, session.ErrViolation) {
+			r.Errorf("an unknown advertisement: %v", err)
+		}
+		v.close()
 	})
 }
 

@@ -1,15 +1,18 @@
 package origin_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/moqmesh/moqmesh/origin"
+	"github.com/moqmesh/moqmesh/session"
 )
 
 // seed is that of a random test; SEED repeats one.
@@ -108,4 +111,51 @@ func TestRandomReaders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Requests with little patience, to a source that takes its time and often refuses, leave nothing behind.
+func TestRandomCancels(t *testing.T) {
+	rnd := seed(t)
+	bubble(t, origin.Config{Linger: 3 * time.Millisecond}, func(r *rig) {
+		pub, viewer := r.peer("pub"), r.peer("viewer")
+		pub.announce("room")
+		pub.delay = 4 * time.Millisecond
+		pub.fetch = group
+		errs := []error{nil, nil, session.ErrNotFound}
+		var wg sync.WaitGroup
+		for range 50 {
+			n := rnd.Uint64()
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(n, 1))
+				for range 100 {
+					patience := time.Duration(rnd.IntN(12)) * time.Millisecond
+					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					track := fmt.Sprint(rnd.IntN(3))
+					switch rnd.IntN(3) {
+					case 0:
+						_, _ = viewer.TrackInfo(ctx, "room", track)
+					case 1:
+						if v, err := viewer.Subscribe(ctx, "room", track, live(), noWaker{}); err == nil {
+							time.Sleep(time.Duration(rnd.IntN(3)) * time.Millisecond)
+							v.Close()
+						}
+					case 2:
+						req := session.FetchRequest{Path: "room", Track: track, Group: rnd.Uint64N(3)}
+						if g, err := viewer.Fetch(ctx, req); err == nil {
+							g.Close()
+						}
+					}
+					cancel()
+					pub.mu.Lock()
+					pub.infoErr = errs[rnd.IntN(len(errs))]
+					pub.mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		if n := r.o.Counters(); n.Tracks != 0 || n.Readers != 0 || n.Upstreams != 0 || len(pub.live()) != 0 {
+			r.Errorf("left: %+v", n)
+		}
+	})
 }

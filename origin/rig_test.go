@@ -52,9 +52,10 @@ type peer struct {
 	mu      sync.Mutex
 	info    media.Info
 	infoErr error
-	refuse  error // of SUBSCRIBE
-	hang    bool  // questions are not answered, requests not written
-	hangSub bool  // SUBSCRIBE is not written
+	refuse  error         // of SUBSCRIBE
+	hang    bool          // questions are not answered, requests not written
+	hangSub bool          // SUBSCRIBE is not written
+	delay   time.Duration // of answers to questions
 	fetch   func(ctx context.Context, req session.FetchRequest, w *media.GroupWriter, accepted func()) error
 	infos   []string      // questions asked
 	fetches []string      // groups asked for
@@ -162,6 +163,11 @@ func (p *peer) wait(ctx context.Context) error {
 func (p upstream) TrackInfo(ctx context.Context, path, track string) (media.Info, error) {
 	if p.enter(path+" "+track, &p.infos) {
 		return media.Info{}, p.wait(ctx)
+	}
+	select {
+	case <-time.After(p.delay):
+	case <-ctx.Done():
+		return media.Info{}, ctx.Err()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
