@@ -50,14 +50,13 @@ func (s *Session) announce(ctx context.Context, l *listener) error {
 	l.s, l.ids, l.names = s, make(map[uint64]advert), make(map[string]uint64)
 	err := l.run(ctx)
 	l.withdraw()
-	if err == io.EOF { // the peer has no more to announce
+	if errors.Is(err, io.EOF) { // the peer has no more to announce
 		return nil
 	}
 	if ctx.Err() != nil && s.conn.Context().Err() == nil {
 		return context.Cause(ctx)
 	}
-	var broken *violation
-	if !errors.As(err, &broken) {
+	if _, broken := errors.AsType[*violation](err); !broken {
 		err = fmt.Errorf("announce stream: %w", peerError(err))
 	}
 	return s.fail(err)
@@ -103,7 +102,7 @@ func (l *listener) run(ctx context.Context) error {
 	if _, err := st.Write(b); err != nil {
 		return err
 	}
-	defer st.Close() // also after the peer's FIN
+	defer func() { _ = st.Close() }() // also after the peer's FIN
 	stop := context.AfterFunc(ctx, func() { st.Stop(StreamCancelled) })
 	defer stop()
 	in := newInput(st, announceBuffer)

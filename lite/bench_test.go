@@ -55,9 +55,9 @@ func benchmarkFanOut(b *testing.B, v message.Version, size, group, subs int) {
 	p := newPair(b, v, options{pair: peertest.Options{Streams: 10000}, discard: true})
 	p.server.run(b, nil)
 	p.client.run(b, nil)
-	c := p.publish(p.server, "room", "video", media.DefaultInfo())
+	c := p.publish(p.server, "video", media.DefaultInfo())
 	for range subs {
-		p.watch(p.client, "room", "video", media.Subscription{})
+		p.watch(p.client, "video", media.Subscription{})
 	}
 	for p.server.Counters().Sent.SubscriptionsOpened.Load() < uint64(subs) {
 		time.Sleep(time.Millisecond)
@@ -90,6 +90,5 @@ func benchmarkFanOut(b *testing.B, v message.Version, size, group, subs int) {
 	runtime.ReadMemStats(&after)
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N*subs), "allocs/delivery")
 	p.client.Close(0, "")
-	<-p.client.ended
-	<-p.server.ended
+	p.wait()
 }

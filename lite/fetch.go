@@ -58,7 +58,7 @@ func (s *Session) writeFetch(ctx context.Context, r *request, g *media.GroupRead
 	defer context.AfterFunc(ctx, waiter.Cancel)()
 	for {
 		b, err := g.Next(waiter)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return r.Close()
 		}
 		if err != nil {
@@ -91,14 +91,14 @@ func (s *Session) Fetch(ctx context.Context, req session.FetchRequest, w *media.
 	}
 	defer q.close()
 	s.counters.Received.Fetches.Add(1)
-	if err := q.in.fill(); err != nil && err != io.EOF {
+	if err := q.in.fill(); err != nil && !errors.Is(err, io.EOF) {
 		return q.error(err)
 	}
 	q.answered()
 	accepted()
 	err = s.readFrames(q.in, w, new(atomic.Uint64))
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	case isFrameError(err):
 		return fmt.Errorf("fetched group: %w", err)

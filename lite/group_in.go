@@ -217,7 +217,7 @@ func (u *upstream) conclude(g *incoming, err error) {
 	var bad *frameError
 	cause := u.stopCause(g)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		g.w.Finish()
 	case cause != nil:
 		g.w.Abort(cause)

@@ -35,9 +35,9 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // there is none.
 func (w *worker) send(g *media.GroupReader) {
 	b, err := g.Next(w.waiter)
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		var st transport.SendStream
-		if st, err = w.open(g, err); err == nil || err == io.EOF {
+		if st, err = w.open(g, err); err == nil || errors.Is(err, io.EOF) {
 			w.copy(st, g, b, err)
 			return
 		}
@@ -126,7 +126,7 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 	w.spent = !stop()
 	w.sv.s.ranks.remove(&w.rank)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		_ = st.Close()
 	case w.isOld(err):
 		sent.StaleGroups.Add(1)
@@ -138,8 +138,7 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 
 // endCode is the code for a group whose reader, or stream, failed with err.
 func endCode(err error) uint64 {
-	var ended *transport.StreamError
-	if errors.As(err, &ended) { // by the subscriber, or by us before
+	if _, ended := errors.AsType[*transport.StreamError](err); ended { // by the subscriber, or by us before
 		return StreamCancelled
 	}
 	return StreamCode(err)

@@ -129,7 +129,7 @@ func (in *input) frameHeader(v message.Version) (message.FrameHeader, error) {
 		}
 		empty := in.r == in.w
 		if err := in.fill(); err != nil {
-			if err == io.EOF && !empty {
+			if errors.Is(err, io.EOF) && !empty {
 				err = message.ErrFrameTruncated
 			}
 			return h, err
@@ -210,7 +210,7 @@ func (in *input) release() {
 
 // truncated names the end of a stream inside a frame.
 func truncated(err error) error {
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return message.ErrFrameTruncated
 	}
 	return err

@@ -31,11 +31,14 @@ type side struct {
 }
 
 // run runs the session until the test is over, or it ends by itself.
-func (s *side) run(t testing.TB, interests []string) {
+func (s *side) run(tb testing.TB, interests []string) {
 	s.ended = make(chan error, 1)
-	ctx := t.Context()
+	ctx := tb.Context()
 	go func() { s.ended <- s.Run(ctx, s.host, interests) }()
 }
+
+// room is the broadcast of all tests with a pair.
+const room = "room"
 
 // pair is a session against a session: the client asks, the server serves, unless a test does otherwise.
 type pair struct {
@@ -45,15 +48,15 @@ type pair struct {
 }
 
 // newPair connects two sessions of one version. It does not run them.
-func newPair(t testing.TB, v message.Version, o options) *pair {
-	t.Helper()
+func newPair(tb testing.TB, v message.Version, o options) *pair {
+	tb.Helper()
 	o.pair.Client.Protocol = v.Token()
 	if v.HasInbandSetup() {
 		o.cfg.Versions = []message.Version{v}
 	}
 	clientConn, serverConn := peertest.Pair(o.pair)
 	p := &pair{
-		t:      t,
+		t:      tb,
 		client: &side{host: newHost(nil), conn: clientConn},
 		server: &side{host: newHost(o.initial), conn: serverConn},
 		cache:  media.NewCache(media.CacheConfig{}),
@@ -67,31 +70,35 @@ func newPair(t testing.TB, v message.Version, o options) *pair {
 	}
 	go func() {
 		var err error
-		p.server.Session, err = lite.Accept(t.Context(), serverEnd, serverConfig)
+		p.server.Session, err = lite.Accept(tb.Context(), serverEnd, serverConfig)
 		accepted <- err
 	}()
 	var err error
-	if p.client.Session, err = lite.Connect(t.Context(), clientConn, clientConfig); err != nil {
-		t.Fatal(err)
+	if p.client.Session, err = lite.Connect(tb.Context(), clientConn, clientConfig); err != nil {
+		tb.Fatal(err)
 	}
 	if err := <-accepted; err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
 
 // running connects and runs two sessions. They are closed, and waited for, at the end of the test.
-func running(t testing.TB, v message.Version, o options) *pair {
-	t.Helper()
-	p := newPair(t, v, o)
-	p.server.run(t, nil)
-	p.client.run(t, o.interests)
-	t.Cleanup(func() {
+func running(tb testing.TB, v message.Version, o options) *pair {
+	tb.Helper()
+	p := newPair(tb, v, o)
+	p.server.run(tb, nil)
+	p.client.run(tb, o.interests)
+	tb.Cleanup(func() {
 		p.client.Close(lite.SessionNoError, "")
-		<-p.client.ended
-		<-p.server.ended
+		p.wait()
 	})
 	return p
+}
+
+// wait waits until both ends are over.
+func (p *pair) wait() {
+	_, _ = <-p.client.ended, <-p.server.ended
 }
 
 // source is a track that a host serves, and the copy that feeds it.
@@ -101,32 +108,32 @@ type source struct {
 }
 
 // publish makes a host serve a track.
-func (p *pair) publish(s *side, path, name string, info media.Info) source {
+func (p *pair) publish(s *side, name string, info media.Info) source {
 	c := source{Track: p.cache.NewTrack(info)}
 	c.Copy = c.NewCopy(nil)
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
-	s.host.tracks[path+"|"+name] = c.Track
+	s.host.tracks[room+"|"+name] = c.Track
 	return c
 }
 
 // add publishes a whole group: one frame per payload, a second apart from one group to the next.
-func (c source) add(t testing.TB, group uint64, payloads ...string) {
-	t.Helper()
-	w := c.begin(t, group, payloads...)
+func (c source) add(tb testing.TB, group uint64, payloads ...string) {
+	tb.Helper()
+	w := c.begin(tb, group, payloads...)
 	w.Finish()
 }
 
 // begin publishes the first frames of a group.
-func (c source) begin(t testing.TB, group uint64, payloads ...string) *media.GroupWriter {
-	t.Helper()
+func (c source) begin(tb testing.TB, group uint64, payloads ...string) *media.GroupWriter {
+	tb.Helper()
 	w, err := c.Group(group, 0)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i, payload := range payloads {
 		if err := w.WriteFrame(stamp(group, i), []byte(payload)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return w
@@ -151,22 +158,22 @@ func (w *watched) Wake() {
 }
 
 // watch subscribes to a track of the other end.
-func (p *pair) watch(s *side, path, name string, sub media.Subscription) *watched {
+func (p *pair) watch(s *side, name string, sub media.Subscription) *watched {
 	p.t.Helper()
-	info, err := s.TrackInfo(p.t.Context(), path, name)
+	info, err := s.TrackInfo(p.t.Context(), room, name)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return p.watchAs(s, path, name, sub, info)
+	return p.watchAs(s, name, sub, info)
 }
 
-func (p *pair) watchAs(s *side, path, name string, sub media.Subscription, info media.Info) *watched {
+func (p *pair) watchAs(s *side, name string, sub media.Subscription, info media.Info) *watched {
 	p.t.Helper()
 	w := &watched{t: p.t, source: source{Track: p.cache.NewTrack(info)}, waker: make(chan struct{}, 1)}
 	w.Copy = w.NewCopy(nil)
 	w.reader = w.NewReader(media.Subscription{Start: &media.Position{}, MaxAge: media.Unlimited}, w) // whatever comes
 	var err error
-	req := session.SubscribeRequest{Path: path, Track: name, Subscription: sub, Info: info}
+	req := session.SubscribeRequest{Path: room, Track: name, Subscription: sub, Info: info}
 	if w.Subscription, err = s.Subscribe(p.t.Context(), req, w.Copy); err != nil {
 		p.t.Fatal(err)
 	}
@@ -208,7 +215,7 @@ func read(g *media.GroupReader) (string, error) {
 	for {
 		f, err := g.ReadFrame(wait)
 		if err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = nil
 			}
 			return strings.Join(frames, " "), err
@@ -254,14 +261,14 @@ func (w *watched) wantDone(want error) {
 }
 
 // wantStreams wants an end to have so many streams open, besides the session stream of 01 and 02.
-func (s *side) wantStreams(t testing.TB, bidi, uni int) {
-	t.Helper()
+func (s *side) wantStreams(tb testing.TB, bidi, uni int) {
+	tb.Helper()
 	synctest.Wait()
 	if s.Version().HasInbandSetup() && s.conn.Info().Dialed {
 		bidi++
 	}
 	if b, u := s.conn.Streams(); b != bidi || u != uni {
-		t.Errorf("%d bidirectional and %d unidirectional streams are open, want %d and %d", b, u, bidi, uni)
+		tb.Errorf("%d bidirectional and %d unidirectional streams are open, want %d and %d", b, u, bidi, uni)
 	}
 }
 
@@ -273,14 +280,13 @@ func TestPairAnnouncements(t *testing.T) {
 		})
 		// What each version tells of a chain [9], and of [9, 8].
 		one, two := `"room/a" hops []`, `"room/b/c" hops []`
-		switch {
-		case v == message.Lite03:
+		switch v {
+		case message.Lite01, message.Lite02:
+		case message.Lite03:
 			one, two = `"room/a" hops [0 0]`, `"room/b/c" hops [0 0 0]`
-		case v == message.Lite04:
+		case message.Lite04:
 			one, two = `"room/a" hops [9 42]`, `"room/b/c" hops [9 8 42]`
-		case v == message.Lite05:
-			one, two = `"room/a" hops [9] from 42`, `"room/b/c" hops [9 8] from 42`
-		case v == message.Lite06:
+		case message.Lite05, message.Lite06:
 			one, two = `"room/a" hops [9] from 42`, `"room/b/c" hops [9 8] from 42`
 		}
 		p.client.wantLog(t, "announce "+one, "announce "+two)
@@ -299,8 +305,7 @@ func TestPairAnnouncements(t *testing.T) {
 		p.client.wantLog(t, append(want, "withdraw, explicit true", "announce "+two)...)
 
 		p.server.Close(lite.SessionNoError, "")
-		<-p.client.ended
-		p.client.ended <- nil
+		p.client.ended <- <-p.client.ended
 		p.client.wantLog(t, "withdraw, explicit false", "withdraw, explicit false")
 	})
 }
@@ -313,13 +318,13 @@ func excluded(v message.Version) int {
 }
 
 // wantLog waits until all is done, compares what the host was told, and forgets it.
-func (s *side) wantLog(t testing.TB, want ...string) {
-	t.Helper()
+func (s *side) wantLog(tb testing.TB, want ...string) {
+	tb.Helper()
 	synctest.Wait()
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
 	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(s.host.log, "\n")); diff != "" {
-		t.Fatalf("host was told (-want +got):\n%s", diff)
+		tb.Fatalf("host was told (-want +got):\n%s", diff)
 	}
 	s.host.log = nil
 }
@@ -337,11 +342,11 @@ func (s *side) tell(updates ...session.Update) {
 func TestPairSubscription(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
+		c := p.publish(p.server, "video", media.DefaultInfo())
 		for g := range uint64(4) {
 			c.add(t, g, fmt.Sprint("k", g), "d")
 		}
-		w := p.watch(p.client, "room", "video", media.Subscription{Priority: 5, MaxAge: 2 * time.Second})
+		w := p.watch(p.client, "video", media.Subscription{Priority: 5, MaxAge: 2 * time.Second})
 		if v.HasFloor() { // history: the newest frame is at 3010, so 0 (superseded at 1000) is too old
 			w.want("1: k1 d", "2: k2 d", "3: k3 d")
 		} else {
@@ -393,8 +398,8 @@ func TestPairTimestamps(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
 		info := media.Info{Priority: 9, MaxAge: 7 * time.Second, Timescale: 90000}
-		c := p.publish(p.server, "room", "video", info)
-		w := p.watch(p.client, "room", "video", media.Subscription{MaxAge: time.Second})
+		c := p.publish(p.server, "video", info)
+		w := p.watch(p.client, "video", media.Subscription{MaxAge: time.Second})
 		want := media.DefaultInfo()
 		want.Unstamped = true
 		if v.HasTrackInfo() {
@@ -426,9 +431,9 @@ func TestPairTimestamps(t *testing.T) {
 func TestPairUpdate(t *testing.T) {
 	each(t, message.Lite03, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
+		c := p.publish(p.server, "video", media.DefaultInfo())
 		start, end := &media.Position{Group: 1}, &media.Position{Group: 2}
-		w := p.watch(p.client, "room", "video", media.Subscription{Start: start, End: end, MaxAge: time.Minute})
+		w := p.watch(p.client, "video", media.Subscription{Start: start, End: end, MaxAge: time.Minute})
 		for g := range uint64(4) {
 			c.add(t, g, fmt.Sprint("k", g))
 		}
@@ -449,8 +454,8 @@ func TestPairUpdate(t *testing.T) {
 func TestPairUpdateUnsupported(t *testing.T) {
 	each(t, message.Lite01, message.Lite02, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		p.publish(p.server, "room", "video", media.DefaultInfo())
-		w := p.watch(p.client, "room", "video", media.Subscription{})
+		p.publish(p.server, "video", media.DefaultInfo())
+		w := p.watch(p.client, "video", media.Subscription{})
 		if err := w.Update(media.Subscription{Priority: 8}); !errors.Is(err, session.ErrUnsupported) {
 			t.Errorf("update: %v", err)
 		}
@@ -460,8 +465,8 @@ func TestPairUpdateUnsupported(t *testing.T) {
 func TestPairCancel(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
-		w := p.watch(p.client, "room", "video", media.Subscription{})
+		c := p.publish(p.server, "video", media.DefaultInfo())
+		w := p.watch(p.client, "video", media.Subscription{})
 		live := c.begin(t, 0, "k0")
 		g := w.next()
 		synctest.Wait()
@@ -489,7 +494,7 @@ func TestPairRefusals(t *testing.T) {
 			each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 				p := running(t, v, options{})
 				p.server.host.refuse = want
-				w := p.watchAs(p.client, "room", "video", media.Subscription{}, media.DefaultInfo())
+				w := p.watchAs(p.client, "video", media.Subscription{}, media.DefaultInfo())
 				w.wantDone(want)
 				var refused *lite.RequestError
 				if !errors.As(w.Err(), &refused) || refused.Code != lite.StreamCode(want) {
@@ -510,8 +515,8 @@ func TestPairRefusals(t *testing.T) {
 func TestPairTrackFails(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
-		w := p.watch(p.client, "room", "video", media.Subscription{})
+		c := p.publish(p.server, "video", media.DefaultInfo())
+		w := p.watch(p.client, "video", media.Subscription{})
 		c.begin(t, 0, "k0")
 		g := w.next()
 		synctest.Wait()
@@ -539,7 +544,7 @@ func TestPairFetch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			each(t, message.Lite05, message.Lite06, func(t *testing.T, v message.Version) {
 				p := running(t, v, options{})
-				c := p.publish(p.server, "room", "video", media.DefaultInfo())
+				c := p.publish(p.server, "video", media.DefaultInfo())
 				c.add(t, 3, "a", "b", "c", "d")
 				local := p.cache.NewTrack(media.DefaultInfo())
 				req := session.FetchRequest{Path: "room", Track: "video", Group: 3, Frame: tt.frame}
@@ -578,7 +583,7 @@ func TestPairFetch(t *testing.T) {
 func TestPairFetchRefused(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		p.publish(p.server, "room", "video", media.DefaultInfo())
+		p.publish(p.server, "video", media.DefaultInfo())
 		want := session.ErrUnsupported
 		if v.HasFetch() {
 			want = media.ErrNotFound
@@ -600,7 +605,7 @@ func TestPairFetchRefused(t *testing.T) {
 func TestPairFetchFollowsOpenGroup(t *testing.T) {
 	each(t, message.Lite05, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
+		c := p.publish(p.server, "video", media.DefaultInfo())
 		live := c.begin(t, 0, "a")
 		local := p.cache.NewTrack(media.DefaultInfo())
 		g, fetch := local.Fetch(0, 0)
@@ -635,8 +640,8 @@ func TestPairFetchFollowsOpenGroup(t *testing.T) {
 func TestPairDatagrams(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "audio", media.DefaultInfo())
-		w := p.watch(p.client, "room", "audio", media.Subscription{})
+		c := p.publish(p.server, "audio", media.DefaultInfo())
+		w := p.watch(p.client, "audio", media.Subscription{})
 		synctest.Wait()
 		for i := range uint64(3) {
 			c.Datagram(i, stamp(i, 0), fmt.Append(nil, "d", i))
@@ -705,8 +710,8 @@ func TestPairProbe(t *testing.T) {
 func TestPairGoaway(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
-		w := p.watch(p.client, "room", "video", media.Subscription{})
+		c := p.publish(p.server, "video", media.DefaultInfo())
+		w := p.watch(p.client, "video", media.Subscription{})
 		p.server.Goaway("https://elsewhere.example/?jwt=x")
 		p.server.Goaway("https://twice.example/")
 		if !v.HasGoaway() {
@@ -742,8 +747,8 @@ func second[T any](_ T, err error) error { return err }
 func TestPairSessionEnds(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		p := running(t, v, options{interests: []string{""}})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
-		w := p.watch(p.client, "room", "video", media.Subscription{})
+		c := p.publish(p.server, "video", media.DefaultInfo())
+		w := p.watch(p.client, "video", media.Subscription{})
 		live := c.begin(t, 0, "k")
 		g := w.next()
 		synctest.Wait()
@@ -776,10 +781,10 @@ func TestPairManySubscriptions(t *testing.T) {
 	const n = 300
 	synctest.Test(t, func(t *testing.T) {
 		p := running(t, message.Lite06, options{pair: peertest.Options{Streams: 10000}})
-		c := p.publish(p.server, "room", "video", media.DefaultInfo())
+		c := p.publish(p.server, "video", media.DefaultInfo())
 		subs := make([]*watched, n)
 		for i := range subs {
-			subs[i] = p.watch(p.client, "room", "video", media.Subscription{Priority: uint8(i)})
+			subs[i] = p.watch(p.client, "video", media.Subscription{Priority: uint8(i)})
 		}
 		for g := range uint64(3) {
 			c.add(t, g, "k", "d")

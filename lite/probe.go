@@ -2,7 +2,9 @@ package lite
 
 import (
 	"context"
+	"errors"
 	"io"
+	"math"
 	"time"
 
 	"github.com/moqmesh/moqmesh/lite/message"
@@ -100,7 +102,7 @@ func (p *prober) bitrate(now time.Time, st transport.Stats) uint64 {
 	if sent < minRate {
 		return 0
 	}
-	return uint64(min(float64(st.CongestionWindow)*8/st.RTT.Seconds(), 2*sent))
+	return uint64(math.Round(min(float64(st.CongestionWindow)*8/st.RTT.Seconds(), 2*sent)))
 }
 
 // due reports whether m is to be sent now.
@@ -167,7 +169,7 @@ func (s *Session) Probe(ctx context.Context, report func(Estimate)) error {
 	for {
 		var m message.Probe
 		if err := message.Read(q.in, s.version, &m); err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return q.error(err)

@@ -31,11 +31,11 @@ type ranked struct {
 }
 
 // compare orders by subscriber priority, then the lower subscribe id, then the newer group.
-func (a *ranked) compare(b *ranked) int {
+func (e *ranked) compare(o *ranked) int {
 	return cmp.Or(
-		cmp.Compare(b.priority, a.priority),
-		cmp.Compare(a.id, b.id),
-		cmp.Compare(b.sequence, a.sequence),
+		cmp.Compare(o.priority, e.priority),
+		cmp.Compare(e.id, o.id),
+		cmp.Compare(o.sequence, e.sequence),
 	)
 }
 

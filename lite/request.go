@@ -88,7 +88,7 @@ func (r *request) whileOpen(f func(ctx context.Context)) {
 		switch {
 		case err == nil:
 			err = errExtra
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			err = errFinished
 		}
 		cancel(err)

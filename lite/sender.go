@@ -3,6 +3,7 @@ package lite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -238,7 +239,7 @@ func (sv *serving) take(woken bool) *media.GroupReader {
 	g, err := sv.takeLocked()
 	sv.pull.Unlock()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		sv.end(ending{finish: true, track: true})
 	case err != nil:
 		sv.end(ending{code: StreamCode(err)})
@@ -249,7 +250,7 @@ func (sv *serving) take(woken bool) *media.GroupReader {
 // takeLocked asks the reader once. It is called with pull held.
 func (sv *serving) takeLocked() (*media.GroupReader, error) {
 	g, err := sv.media.Next()
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if g != nil && (!sv.begun || g.Sequence() > sv.newest) {

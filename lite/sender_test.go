@@ -322,8 +322,8 @@ func TestDeliversAll(t *testing.T) {
 				name := fmt.Sprint(i)
 				info := media.DefaultInfo()
 				info.MaxAge = time.Hour
-				c := p.publish(p.server, "room", name, info)
-				w := p.watchAs(p.client, "room", name, media.Subscription{Start: &media.Position{Group: 1}, MaxAge: time.Hour}, info)
+				c := p.publish(p.server, name, info)
+				w := p.watchAs(p.client, name, media.Subscription{Start: &media.Position{Group: 1}, MaxAge: time.Hour}, info)
 				under := make(chan struct{}, ahead)
 				for k := range uint64(publishers) {
 					wg.Go(func() {

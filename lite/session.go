@@ -174,8 +174,7 @@ func (s *Session) spawn(f func()) bool {
 
 // fail ends the session because of err, and logs what the peer did wrong, once. It returns what closeFor does.
 func (s *Session) fail(err error) error {
-	var v *violation
-	if s.conn.Context().Err() == nil && errors.As(err, &v) && !s.failed.Swap(true) {
+	if v, ok := errors.AsType[*violation](err); ok && s.conn.Context().Err() == nil && !s.failed.Swap(true) {
 		s.log.Warn("closing session", "code", v.code, "cause", err)
 	}
 	return s.closeFor(err)
@@ -188,8 +187,7 @@ func (s *Session) closeFor(err error) error {
 		return s.closedError()
 	}
 	code, reason := SessionInternal, ""
-	var v *violation
-	if errors.As(err, &v) {
+	if v, ok := errors.AsType[*violation](err); ok {
 		code, reason = v.code, v.Error()
 	}
 	s.Close(code, reason[:min(len(reason), maxReason)])

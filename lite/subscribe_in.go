@@ -315,7 +315,7 @@ func (u *upstream) run() {
 	}
 	var timeout interface{ Timeout() bool }
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		err = u.drain()
 	case u.s.conn.Context().Err() != nil:
 		err = u.s.closedError()
@@ -341,7 +341,7 @@ func (u *upstream) accepted(in *input) error {
 	for {
 		m, err := message.ReadResponse(in, u.s.version)
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err

@@ -173,7 +173,7 @@ func (sv *serving) readUpdates() {
 		case err == nil:
 			sv.update(subscription(m.Bounds, sv.s.version))
 			continue
-		case err == io.EOF: // unsubscribed
+		case errors.Is(err, io.EOF): // unsubscribed
 			sv.end(ending{finish: true, abort: true})
 		case errors.Is(err, errExtra), malformed(err):
 			sv.s.log.Debug("subscription ended", "cause", err)

@@ -114,7 +114,7 @@ func (q *query) error(err error) error {
 		return q.s.closedError()
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return session.ErrTimeout
-	case err == io.EOF, malformed(err):
+	case errors.Is(err, io.EOF), malformed(err):
 		return errors.Join(media.ErrMalformed, err)
 	}
 	return peerError(err)
