@@ -64,6 +64,16 @@ func (r *Relay) dialPeer(ctx context.Context, e cluster.Entry) (cluster.Session,
 	if err != nil {
 		return nil, refused(err)
 	}
+	// The peer's id decides what it may see, and whether it is ourselves (R23, C22a).
+	peer, err := sess.AwaitPeer(ctx)
+	if err != nil {
+		return nil, refused(err)
+	}
+	if peer.Hop == r.cfg.Hop {
+		sess.Close(lite.SessionNoError, "this is a dial to ourselves")
+		info := conn.Info()
+		return nil, &cluster.SelfError{Local: addr(info.Local), Remote: addr(info.Remote)}
+	}
 	return &peerSession{relay: r, entry: e, sess: sess, conn: conn, id: id, log: log, goaway: make(chan string, 1)}, nil
 }
 
@@ -113,13 +123,5 @@ func (p *peerSession) Serve(ctx context.Context) error {
 		kind: string(info.Kind), remote: addr(info.Remote), local: addr(info.Local), alpn: alpn(info),
 		node: p.entry.Key(), started: time.Now(),
 	}
-	err := r.serve(p.sess, l, peer, p.log)
-	if p.isSelf() {
-		return &cluster.SelfError{Local: l.local, Remote: l.remote}
-	}
-	return refused(err)
+	return refused(r.serve(p.sess, l, peer, p.log))
 }
-
-// isSelf reports whether the peer has declared our own id (C22a). Its SETUP may come late, so this is asked at the end;
-// meanwhile the hop lists keep its routes out, since all of them hold our id.
-func (p *peerSession) isSelf() bool { return p.sess.Peer().Hop == p.relay.cfg.Hop }
