@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/media"
@@ -115,6 +116,17 @@ func (r *Relay) Origin() *origin.Origin { return r.origin }
 
 // Done is closed when the relay has been closed.
 func (r *Relay) Done() <-chan struct{} { return r.closed }
+
+// State is what the operators' pages show, for programs that embed the relay.
+func (r *Relay) State() admin.State { return state{r} }
+
+// Peers describes every peer that the relay dials.
+func (r *Relay) Peers() []cluster.Status {
+	if c := r.cluster.Load(); c != nil {
+		return c.Status()
+	}
+	return nil // the relay has not begun yet
+}
 
 // accept takes connections until the listener closes; each gets a goroutine.
 func (r *Relay) accept() {

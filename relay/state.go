@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/moqmesh/moqmesh/admin"
-	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/session"
 )
 
@@ -49,14 +48,6 @@ func (s state) Sessions() []admin.Session {
 		})
 	}
 	return out
-}
-
-// clusterStatus describes every peer; before the cluster has started there is none.
-func (r *Relay) clusterStatus() []cluster.Status {
-	if c := r.cluster.Load(); c != nil {
-		return c.Status()
-	}
-	return nil
 }
 
 // Metrics implements admin.State.

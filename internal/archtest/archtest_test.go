@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"internal/latency":           {},
 	"internal/netsim":            {},
 	"internal/peertest":          {"lite/message", "transport", "wire"},
+	"internal/sim":               {"auth", "client", "cluster", "internal/backoff", "internal/netsim", "lite", "lite/message", "media", "paths", "relay", "route", "transport/endpoint", "transport/tlsconf"},
 	"internal/testmedia":         {},
 	"internal/tool":              {"client", "internal/latency", "internal/testmedia", "media", "route"},
 	"test/e2e":                   {},

@@ -1,0 +1,83 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moqmesh/moqmesh/internal/netsim"
+	"github.com/moqmesh/moqmesh/internal/sim"
+)
+
+// load is what a relay carries.
+type load struct{ Upstreams, Tracks, Readers int }
+
+func loadOf(r *sim.Relay) load {
+	n := r.Up().Origin().Counters()
+	return load{n.Upstreams, n.Tracks, n.Readers}
+}
+
+// TestChain has a publisher at one end of three relays and 50 viewers at the other: each link carries the track once, and
+// nobody carries it any more when the last viewer has left (X9, X45).
+func TestChain(t *testing.T) {
+	cfg := sim.Config{Topology: sim.Chain(3), Net: netsim.Link{Delay: 10 * time.Millisecond}}
+	in(t, cfg, func(t *testing.T, c *sim.Cluster) {
+		must(c.Publish(sim.PublisherConfig{Content: sim.Video("show")}))(t)
+		var viewers []*sim.Viewer
+		for range 50 {
+			viewers = append(viewers, must(c.Watch(sim.ViewerConfig{
+				Content: sim.Video("show"), Access: sim.Access{Relay: 2}, MaxAge: 2 * time.Second,
+			}))(t))
+		}
+		c.Run(10 * time.Second)
+		for i, want := range []load{{1, 1, 1}, {1, 1, 1}, {1, 1, 50}} {
+			if got := loadOf(c.Relays[i]); got != want {
+				t.Errorf("relay %d: %+v, want %+v", i, got, want)
+			}
+		}
+		asked := make([]uint64, 3)
+		for i, r := range c.Relays {
+			asked[i] = r.Up().Origin().Counters().Subscriptions
+			if asked[i] != 1 {
+				t.Errorf("relay %d has subscribed %d times", i, asked[i])
+			}
+		}
+		for i, v := range viewers {
+			v.Stop()
+			all := v.Watches()
+			if len(all) != 1 {
+				t.Fatalf("viewer %d subscribed %d times", i, len(all))
+			}
+			checkWatch(t, &all[0], 9, 60*time.Millisecond)
+		}
+		c.Run(2 * time.Second)
+		for i, r := range c.Relays {
+			if n := r.Up().Origin().Counters(); n.Upstreams != 0 || n.Readers != 0 {
+				t.Errorf("2 s after the last viewer has left, relay %d carries %+v", i, loadOf(r))
+			}
+		}
+	})
+}
+
+// checkWatch checks a subscription without any disturbance: whole groups, one after the other, and no pause but that
+// between frames and stall.
+func checkWatch(t *testing.T, w *sim.Watch, groups int, stall time.Duration) {
+	t.Helper()
+	for _, f := range w.Faults {
+		t.Error(f)
+	}
+	whole := 0
+	for seq, g := range w.Groups {
+		switch {
+		case g.Whole(25):
+			whole++
+		case g.Done && w.Groups[seq+1] != nil && w.Groups[seq-1] != nil:
+			t.Errorf("group %d: frames %d to %d, %v", seq, g.First, g.Next, g.Err)
+		}
+	}
+	if whole < groups {
+		t.Errorf("%d whole groups, want %d", whole, groups)
+	}
+	if w.Stall > stall {
+		t.Errorf("%v without a frame", w.Stall)
+	}
+}

@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/internal/netsim"
+	"github.com/moqmesh/moqmesh/paths"
+)
+
+// Config of a Cluster.
+type Config struct {
+	// Seed decides which packets are lost and how long redials pause.
+	Seed     uint64
+	Topology Topology
+	// Net is what lies between any two hosts that the topology says nothing else about.
+	Net netsim.Link
+	// Relay may adapt each relay; nil leaves all at their defaults.
+	Relay func(i int, cfg *RelayConfig)
+	// Level is what the log keeps.
+	Level slog.Level
+}
+
+// Cluster is relays, publishers and viewers on one network. Its methods belong to the goroutine of the test, the root of
+// the bubble.
+type Cluster struct {
+	Net    *netsim.Network
+	Relays []*Relay
+	log    *Log
+
+	publishers []*Publisher
+	viewers    []*Viewer
+	watchers   []*Watcher
+	clients    int // addresses given out
+	wg         sync.WaitGroup
+}
+
+// New starts a cluster. The caller must Stop it.
+func New(cfg Config) (*Cluster, error) {
+	c := &Cluster{Net: netsim.New(netsim.Config{Seed: cfg.Seed, Link: cfg.Net}), log: newLog(cfg.Level)}
+	for i := range cfg.Topology.Relays {
+		c.Relays = append(c.Relays, c.newRelay(cfg, i))
+		c.Net.SetHost(c.Relays[i].name, c.Relays[i].host)
+	}
+	for _, l := range cfg.Topology.Links {
+		if l.Net != nil {
+			c.Net.SetLink(c.Relays[l.From].host, c.Relays[l.To].host, *l.Net)
+		}
+	}
+	for _, r := range c.Relays {
+		if err := r.Start(); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	return c, nil
+}
+
+// Stop ends everything that still runs, viewers first.
+func (c *Cluster) Stop() {
+	c.Leave()
+	for _, r := range c.Relays {
+		r.Stop()
+	}
+	c.wg.Wait()
+	c.Net.Close()
+}
+
+// Leave ends viewers, watchers and publishers, and returns when their sessions have ended.
+func (c *Cluster) Leave() {
+	var wg sync.WaitGroup
+	for _, v := range c.viewers {
+		wg.Go(v.Stop)
+	}
+	for _, w := range c.watchers {
+		wg.Go(w.Stop)
+	}
+	wg.Wait()
+	for _, p := range c.publishers {
+		wg.Go(p.Stop)
+	}
+	wg.Wait()
+}
+
+// Run lets time pass.
+func (c *Cluster) Run(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// poll is how often a condition is looked at.
+const poll = 10 * time.Millisecond
+
+// Await lets time pass until a condition holds, and reports whether it did within d.
+func (c *Cluster) Await(d time.Duration, condition func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(poll) {
+		synctest.Wait()
+		if condition() {
+			return true
+		}
+		if !time.Now().Before(end) {
+			return false
+		}
+	}
+}
+
+// Log returns what the relays and clients have logged, and the test with Logf.
+func (c *Cluster) Log() string { return c.log.String() }
+
+// Logf adds a line to the log.
+func (c *Cluster) Logf(format string, args ...any) {
+	c.log.Logger("test").Warn(fmt.Sprintf(format, args...))
+}
+
+// nextHost gives a client an address of its own.
+func (c *Cluster) nextHost() netip.Addr {
+	c.clients++
+	return netip.AddrFrom4([4]byte{10, 1, byte(c.clients >> 8), byte(c.clients)})
+}
+
+// relayHosts are where relays live, so that they know each other.
+var relayHosts = netip.MustParsePrefix("10.0.0.0/24")
+
+// admission lets everybody in; sessions from the addresses of relays are peers.
+type admission struct {
+	plain bool // there are no peers
+}
+
+var everything = func() paths.Set {
+	all, err := paths.ParseSet("**")
+	if err != nil {
+		panic(err) // a constant
+	}
+	return all
+}()
+
+// Authorize implements auth.Authorizer.
+func (a admission) Authorize(_ context.Context, r auth.Request) (auth.Grant, error) {
+	remote, err := netip.ParseAddrPort(r.Remote)
+	peer := err == nil && relayHosts.Contains(remote.Addr()) && !a.plain
+	return auth.Grant{Publish: everything, Subscribe: everything, Peer: peer}.For(r.Role)
+}
+
+// Linked reports whether every relay that runs holds a session with every running relay that it dials.
+func (c *Cluster) Linked() bool {
+	for _, r := range c.Relays {
+		if !r.linked() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+package sim_test
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moqmesh/moqmesh/internal/sim"
+)
+
+// in runs a test on a cluster in a bubble of its own. The log is shown if the test fails.
+func in(t *testing.T, cfg sim.Config, test func(t *testing.T, c *sim.Cluster)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := sim.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			c.Stop()
+			if t.Failed() && (testing.Verbose() || os.Getenv("SIM_LOG") != "") {
+				t.Log("\n" + c.Log())
+			}
+		}()
+		if !c.Await(10*time.Second, c.Linked) {
+			t.Fatal("the relays are not linked after 10 s")
+		}
+		test(t, c)
+	})
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
