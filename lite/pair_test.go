@@ -47,30 +47,38 @@ type pair struct {
 	cache          *media.Cache
 }
 
-// newPair connects two sessions of one version. It does not run them.
+// newPair connects two sessions of one version in memory. It does not run them.
 func newPair(tb testing.TB, v message.Version, o options) *pair {
 	tb.Helper()
 	o.pair.Client.Protocol = v.Token()
+	clientConn, serverConn := peertest.Pair(o.pair)
+	var serverEnd transport.Conn = serverConn
+	if o.discard {
+		serverEnd = discardConn{serverConn}
+	}
+	p := connectPair(tb, v, o, clientConn, serverEnd)
+	p.client.conn, p.server.conn = clientConn, serverConn
+	return p
+}
+
+// connectPair does the handshake between two sessions over a connection.
+func connectPair(tb testing.TB, v message.Version, o options, clientConn, serverConn transport.Conn) *pair {
+	tb.Helper()
 	if v.HasInbandSetup() {
 		o.cfg.Versions = []message.Version{v}
 	}
-	clientConn, serverConn := peertest.Pair(o.pair)
 	p := &pair{
 		t:      tb,
-		client: &side{host: newHost(nil), conn: clientConn},
-		server: &side{host: newHost(o.initial), conn: serverConn},
+		client: &side{host: newHost(nil)},
+		server: &side{host: newHost(o.initial)},
 		cache:  media.NewCache(media.CacheConfig{}),
 	}
 	accepted := make(chan error, 1)
 	serverConfig, clientConfig := o.cfg, o.cfg
 	serverConfig.Hop, clientConfig.Hop = ourHop, peerHop
-	var serverEnd transport.Conn = serverConn
-	if o.discard {
-		serverEnd = discardConn{serverConn}
-	}
 	go func() {
 		var err error
-		p.server.Session, err = lite.Accept(tb.Context(), serverEnd, serverConfig)
+		p.server.Session, err = lite.Accept(tb.Context(), serverConn, serverConfig)
 		accepted <- err
 	}()
 	var err error
@@ -87,13 +95,19 @@ func newPair(tb testing.TB, v message.Version, o options) *pair {
 func running(tb testing.TB, v message.Version, o options) *pair {
 	tb.Helper()
 	p := newPair(tb, v, o)
+	p.runBoth(tb, o.interests)
+	return p
+}
+
+// runBoth runs both sessions until the end of the test.
+func (p *pair) runBoth(tb testing.TB, interests []string) {
+	tb.Helper()
 	p.server.run(tb, nil)
-	p.client.run(tb, o.interests)
+	p.client.run(tb, interests)
 	tb.Cleanup(func() {
 		p.client.Close(lite.SessionNoError, "")
 		p.wait()
 	})
-	return p
 }
 
 // wait waits until both ends are over.
@@ -260,15 +274,16 @@ func (w *watched) wantDone(want error) {
 	}
 }
 
-// wantStreams wants an end to have so many streams open, besides the session stream of 01 and 02.
-func (s *side) wantStreams(tb testing.TB, bidi, uni int) {
+// wantStreams wants an end to have so many bidirectional streams open, besides the session stream of 01 and 02, and no
+// unidirectional ones.
+func (s *side) wantStreams(tb testing.TB, bidi int) {
 	tb.Helper()
 	synctest.Wait()
 	if s.Version().HasInbandSetup() && s.conn.Info().Dialed {
 		bidi++
 	}
-	if b, u := s.conn.Streams(); b != bidi || u != uni {
-		tb.Errorf("%d bidirectional and %d unidirectional streams are open, want %d and %d", b, u, bidi, uni)
+	if b, u := s.conn.Streams(); b != bidi || u != 0 {
+		tb.Errorf("%d bidirectional and %d unidirectional streams are open, want %d and none", b, u, bidi)
 	}
 }
 
@@ -374,8 +389,8 @@ func TestPairSubscription(t *testing.T) {
 		if st := w.State(); v.HasSubscribeStartEnd() && (!st.Ended || st.End != 6) {
 			t.Errorf("the end did not come through: %+v", st)
 		}
-		p.client.wantStreams(t, 0, 0)
-		p.server.wantStreams(t, 0, 0)
+		p.client.wantStreams(t, 0)
+		p.server.wantStreams(t, 0)
 
 		sent, received := &p.server.Counters().Sent, &p.client.Counters().Received
 		if a, b := totals(sent), totals(received); a != b {
@@ -477,8 +492,8 @@ func TestPairCancel(t *testing.T) {
 		}
 		// The publisher ends the group, too, and takes notice at once.
 		p.server.wantLog(t, "subscribe room|video priority 0", "unsubscribe")
-		p.client.wantStreams(t, 0, 0)
-		p.server.wantStreams(t, 0, 0)
+		p.client.wantStreams(t, 0)
+		p.server.wantStreams(t, 0)
 		live.Finish()
 		w.Copy.Close()
 		g.Close()
@@ -505,7 +520,7 @@ func TestPairRefusals(t *testing.T) {
 						t.Errorf("track info: %v", err)
 					}
 				}
-				p.client.wantStreams(t, 0, 0)
+				p.client.wantStreams(t, 0)
 			})
 		})
 	}
@@ -571,7 +586,7 @@ func TestPairFetch(t *testing.T) {
 				if got, err := read(g); got != want || err != nil {
 					t.Errorf("fetched %q, %v; want %q", got, err, want)
 				}
-				p.client.wantStreams(t, 0, 0)
+				p.client.wantStreams(t, 0)
 				if n := p.server.Counters().Sent.Fetches.Load(); n != 1 {
 					t.Errorf("%d fetches counted", n)
 				}
@@ -632,7 +647,7 @@ func TestPairFetchFollowsOpenGroup(t *testing.T) {
 			t.Errorf("fetch: %v", err)
 		}
 		fetch.Close(media.ErrCancelled)
-		p.client.wantStreams(t, 0, 0)
+		p.client.wantStreams(t, 0)
 		live.Finish()
 	})
 }
@@ -703,7 +718,7 @@ func TestPairProbe(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("estimates (-want +got):\n%s", diff)
 		}
-		p.client.wantStreams(t, 0, 0)
+		p.client.wantStreams(t, 0)
 	})
 }
 
@@ -792,13 +807,13 @@ func TestPairManySubscriptions(t *testing.T) {
 				w.want(fmt.Sprintf("%d: k d", g))
 			}
 		}
-		p.client.wantStreams(t, n, 0)
+		p.client.wantStreams(t, n)
 		c.Copy.End(3)
 		c.Track.End(3)
 		for _, w := range subs {
 			w.wantDone(nil)
 		}
-		p.client.wantStreams(t, 0, 0)
+		p.client.wantStreams(t, 0)
 		if got := p.server.Counters().Sent.Groups.Load(); got != 3*n {
 			t.Errorf("%d groups sent, want %d", got, 3*n)
 		}
