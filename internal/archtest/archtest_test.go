@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/archtest":          {},
 	"internal/backoff":           {},
 	"internal/drive":             {},
+	"internal/httpcache":         {},
 	"internal/latency":           {},
 	"internal/netsim":            {},
 	"internal/peertest":          {"lite/message", "transport", "wire"},
