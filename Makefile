@@ -47,7 +47,7 @@ interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Ru
 
 .PHONY: bench
 bench: build ## benchmarks; docs/benchmarks.md says how to read them
-	go test -run '^$$' -bench . -benchmem ./route ./media ./lite/... ./origin
+	go test -run '^$$' -bench . -benchmem ./route ./media ./lite/... ./origin ./bench
 	go run ./bench/cmd -relay bin/moqmesh
 
 .PHONY: fuzz

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moqmesh/moqmesh/internal/latency"
@@ -26,10 +27,10 @@ var Token = version.Token()
 type Viewer struct {
 	conn    transport.Conn
 	control transport.Stream
+	counter *atomic.Uint64
 	reading sync.WaitGroup
 
 	mu      sync.Mutex
-	first   time.Time // when the first frame was there
 	frames  uint64
 	bytes   uint64
 	wrong   uint64
@@ -46,11 +47,13 @@ type Subscription struct {
 	Name   string // of the broadcast
 	Track  string
 	MaxAge time.Duration
+	// Delivered, if set, counts the frames of all viewers that share it.
+	Delivered *atomic.Uint64
 }
 
 // View subscribes on a connection, which the viewer owns from then on, also if View fails. Close ends it.
 func View(ctx context.Context, conn transport.Conn, sub Subscription) (*Viewer, error) {
-	v := &Viewer{conn: conn, groups: make(map[uint64]uint32)}
+	v := &Viewer{conn: conn, counter: sub.Delivered, groups: make(map[uint64]uint32)}
 	if err := v.subscribe(ctx, sub); err != nil {
 		conn.Close(0, "")
 		return nil, fmt.Errorf("viewer: %w", err)
@@ -181,8 +184,8 @@ func (v *Viewer) frame(group uint64, payload []byte) {
 	v.frames++
 	v.bytes += uint64(len(payload))
 	v.latency.Add(h.Age(now))
-	if v.first.IsZero() {
-		v.first = now
+	if v.counter != nil {
+		v.counter.Add(1)
 	}
 }
 
