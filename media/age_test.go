@@ -159,6 +159,28 @@ func TestAgeRange(t *testing.T) {
 	}
 }
 
+// TestAgeRangeAlarm: the edge of a reader with an end may move although it is not the live edge.
+func TestAgeRangeAlarm(t *testing.T) {
+	r := newRig(t)
+	c := r.track.NewCopy(nil)
+	bounded := sub(2)
+	bounded.End = at(9, 0)
+	v := r.view(bounded)
+	r.open(c, 7, 0).sendAt(7)
+	eight := r.open(c, 8, 0).sendAt(8)
+	v.read()
+	r.open(c, 9, 0).sendAt(9, 17)
+	v.woken()
+	eight.sendAt(9.9)
+	if v.woken() || v.open[7].TooOld() {
+		t.Error("9.9 - 8 < 2")
+	}
+	eight.sendAt(10)
+	if !v.woken() || !v.open[7].TooOld() {
+		t.Error("10 - 8 >= 2, and nobody was told")
+	}
+}
+
 // TestAgeAlarm: a reader is told once per group, when its own budget is used up, whatever others have.
 func TestAgeAlarm(t *testing.T) {
 	r := newRig(t)

@@ -37,6 +37,9 @@ func TestX51(t *testing.T) {
 	r2 := with(at(100, 0))
 	ask(at(101, 0))
 	r2.read().complete(100, 1)
+	agg.Start = at(100, 0) // as if r1 had left
+	ask(at(101, 0))
+	agg.Start = nil
 	if _, err := b.Group(95, 0); !errors.Is(err, media.ErrBelowStart) {
 		t.Errorf("95 = %v, want ErrBelowStart", err)
 	}

@@ -45,10 +45,10 @@ type Cache struct {
 	mu  sync.Mutex // guards set; no other lock is taken under it
 	set map[*Track]struct{}
 
-	sweep     sync.Mutex // guards what follows; locks of tracks are taken under it, one at a time
-	epoch     time.Time
-	idleAt    time.Duration
-	sweepList []*Track
+	sweep  sync.Mutex // guards what follows; only mu is taken under it
+	epoch  time.Time
+	idleAt time.Duration
+	spare  []*Track // the list of the last Sweep, to be used again
 }
 
 // NewCache makes a cache.
@@ -93,6 +93,19 @@ func (c *Cache) NewTrack(info Info) *Track {
 // nobody used go (F13). Its owner calls it every 250 ms or so, which is the precision of all waits of this package;
 // idle groups are looked for once per second. now must carry a monotonic reading.
 func (c *Cache) Sweep(now time.Time) {
+	tracks, idle := c.advance(now)
+	for _, t := range tracks {
+		t.tick(idle)
+	}
+	clear(tracks)
+	c.sweep.Lock()
+	c.spare = tracks[:0]
+	c.sweep.Unlock()
+}
+
+// advance sets the clock and returns all tracks, and the time since which a group must have been used to stay; it is
+// negative if that need not be looked at now.
+func (c *Cache) advance(now time.Time) (tracks []*Track, idle time.Duration) {
 	c.sweep.Lock()
 	defer c.sweep.Unlock()
 	if c.epoch.IsZero() {
@@ -100,20 +113,17 @@ func (c *Cache) Sweep(now time.Time) {
 	}
 	at := max(now.Sub(c.epoch), c.clock())
 	c.now.Store(int64(at))
-	var idle time.Duration = -1 // groups not used since go
+	idle = -1
 	if at >= c.idleAt {
 		idle, c.idleAt = at-c.idle, at+time.Second
 	}
+	tracks, c.spare = c.spare, nil
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for t := range c.set {
-		c.sweepList = append(c.sweepList, t)
+		tracks = append(tracks, t)
 	}
-	c.mu.Unlock()
-	for _, t := range c.sweepList {
-		t.tick(idle)
-	}
-	clear(c.sweepList)
-	c.sweepList = c.sweepList[:0]
+	return tracks, idle
 }
 
 // clock returns the time of the last Sweep.

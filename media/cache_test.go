@@ -152,6 +152,8 @@ func TestIdle(t *testing.T) {
 	r.pass(time.Minute)
 	check(3) // the newest of a track with a live copy
 	c.Close()
+	r.pass(29 * time.Second)
+	check(3)
 	r.pass(2 * time.Second)
 	check()
 	if s := r.cache.Stats(); s.Bytes != 0 || s.Groups != 0 || s.Evicted != 3 {

@@ -2,6 +2,7 @@ package media_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -87,7 +88,11 @@ func TestX17X19X31(t *testing.T) {
 	a8.send(1)
 	r2 := r.view(sub(0))
 	r2.read().has(8, 0, 6, nil) // X31: head from the old copy
+	v.woken()
 	c8 := r.open(c, 8, 5).send(1)
+	if v.woken() {
+		t.Error("woken for a group that is being fed already")
+	}
 	a8.send(3)
 	c8.send(2)
 	a8.send(1).fin() // X19: the old copy is first
@@ -283,4 +288,46 @@ func TestCopyErrors(t *testing.T) {
 	if err := w.write(0); !errors.Is(err, media.ErrCancelled) && !errors.Is(err, media.ErrOld) {
 		t.Errorf("write after close: %v", err)
 	}
+}
+
+// TestHeadless: a group that begins in the middle waits for its head, unless that is where we asked to begin.
+func TestHeadless(t *testing.T) {
+	t.Run("not asked for", func(t *testing.T) {
+		r := newRig(t)
+		a, b := r.track.NewCopy(nil), r.track.NewCopy(nil)
+		v := r.view(any2)
+		a8 := r.open(a, 8, 3).send(2)
+		v.read().has(8, 0, 0, nil)
+		a8.fin()
+		v.read().has(8, 0, 0, nil)
+		r.open(b, 8, 0).send(3)
+		v.read().complete(8, 5)
+	})
+	t.Run("asked for", func(t *testing.T) {
+		r := newRigWith(t, media.CacheConfig{}, time.Hour)
+		a := r.track.NewCopy(nil)
+		v := r.view(sub(60))
+		r.open(a, 8, 0).send(3)
+		r.open(a, 9, 0).send(1)
+		v.read()
+		b := r.track.NewCopy(nil)
+		if diff := cmp.Diff(at(8, 3), b.Ask(sub(60)).Start); diff != "" {
+			t.Fatalf("asks from (-want +got):\n%s", diff)
+		}
+		a.Close()
+		r.pass(32 * time.Second) // 8 is evicted meanwhile
+		v.read().has(8, 0, 3, media.ErrEvicted)
+		r.open(b, 8, 3).send(2).fin()
+		r.view(from(60, at(8, 0))).read().got() // its head is gone (moq-lite 5.12)
+		late := r.view(from(60, at(8, 4)))
+		late.read().has(8, 4, 1, io.EOF)
+		g, f := r.fetch(8, 3)
+		if f != nil {
+			t.Fatal("the cache has frame 3")
+		}
+		wantFrames(t, g, 3, 2, io.EOF)
+		if _, f := r.fetch(8, 2); f == nil {
+			t.Error("the cache lacks frame 2")
+		}
+	})
 }

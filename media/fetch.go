@@ -36,7 +36,7 @@ func (t *Track) Fetch(seq, frame uint64) (*GroupReader, *Fetch) {
 		return t.fetchReader(g, nil, frame), nil
 	}
 	for _, f := range t.fetches[seq] {
-		if f.g.base <= frame && !f.left && (f.running || f.g.complete) {
+		if f.g.base <= frame && !f.left { // it runs, or is complete
 			return t.fetchReader(f.g, f, frame), nil
 		}
 	}

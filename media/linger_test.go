@@ -131,3 +131,24 @@ func TestX40X41(t *testing.T) {
 		v.read().got(2)
 	})
 }
+
+// TestLinger: what was delivered stays for 30 s after the last reader, however long ago it was read (F16).
+func TestLinger(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(sub(10))
+	r.whole(a, 7, 1)
+	r.pass(20 * time.Second)
+	r.whole(a, 8, 1)
+	v.read()
+	a.Close()
+	v.close()
+	r.pass(29 * time.Second)
+	if diff := cmp.Diff([]uint64{7, 8}, r.track.Cached()); diff != "" {
+		t.Errorf("cached after 29 s (-want +got):\n%s", diff)
+	}
+	r.pass(2 * time.Second)
+	if got := r.track.Cached(); len(got) != 0 {
+		t.Errorf("cached after 31 s: %v", got)
+	}
+}

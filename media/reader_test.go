@@ -69,6 +69,15 @@ func TestX56(t *testing.T) {
 			r.view(any2).start(want)
 		}
 	})
+	t.Run("what would be too old does not come", func(t *testing.T) {
+		r := newRig(t)
+		a := r.track.NewCopy(nil)
+		a.Start(5)
+		r.open(a, 9, 0).sendAt(7).w.Abort(media.ErrOld) // it keeps its place for a second
+		r.open(a, 10, 0).sendAt(10).fin()
+		r.view(sub(2)).start(10) // for 8: 10 - 7 >= 2
+		r.view(sub(4)).start(5)
+	})
 	t.Run("declared long ago", func(t *testing.T) {
 		r := newRig(t)
 		a := r.track.NewCopy(nil)

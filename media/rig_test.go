@@ -36,8 +36,8 @@ func newRigWith(tb testing.TB, cfg media.CacheConfig, retention time.Duration) *
 	r.cache.Sweep(r.now)
 	tb.Cleanup(func() {
 		r.track.Close(errors.New("test over"))
-		if s := r.cache.Stats(); s.Tracks != 0 {
-			tb.Errorf("the cache still has %d tracks", s.Tracks)
+		if s := r.cache.Stats(); s.Tracks != 0 || s.Groups != 0 || s.Bytes != 0 {
+			tb.Errorf("the cache still has %+v", s)
 		}
 	})
 	return r

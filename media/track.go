@@ -179,10 +179,15 @@ func (t *Track) named(c *Copy, start uint64, declared bool, wk *wakes) {
 	wk.everyone(t)
 }
 
-// checkDormant is called when a copy or a reader has gone.
+// checkDormant is called when a copy or a reader has gone. What is cached when both have stays for as long as any group
+// that is not used (F16).
 func (t *Track) checkDormant() {
-	if len(t.copies) == 0 && len(t.readers) == 0 && !t.ended && t.err == nil {
-		t.dormant = true
+	if t.dormant || len(t.copies) > 0 || len(t.readers) > 0 || t.ended || t.err != nil {
+		return
+	}
+	t.dormant = true
+	for g := t.uses.head; g != nil && g.entry.used != t.cache.clock(); g = t.uses.head {
+		t.cache.touch(t, g)
 	}
 }
 

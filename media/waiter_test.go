@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,6 +160,73 @@ func TestWaitEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWaiterReuse: a waiter that is cancelled at any moment goes on to another group of another track, and no list is
+// damaged: every frame is read, and nobody is left waiting.
+func TestWaiterReuse(t *testing.T) {
+	const frames, readers = 2000, 8
+	var work sync.WaitGroup
+	var tracks []*rig
+	for range 2 {
+		tracks = append(tracks, newRig(t))
+	}
+	for range readers {
+		w := media.NewWaiter()
+		stop := make(chan struct{})
+		work.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.Cancel()
+					runtime.Gosched()
+				}
+			}
+		})
+		groups := map[*media.GroupReader]int{}
+		for _, r := range tracks {
+			g, f := r.track.Fetch(1, 0)
+			if f != nil {
+				w, err := r.track.NewCopy(nil).Group(1, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Close(nil)
+				g.Close()
+				g, _ = r.track.Fetch(1, 0)
+				work.Go(func() {
+					for range frames {
+						if err := w.WriteFrame(0, nil); err != nil {
+							t.Error(err)
+						}
+						runtime.Gosched()
+					}
+					w.Finish()
+				})
+			}
+			groups[g] = 0
+		}
+		work.Go(func() {
+			defer close(stop)
+			for len(groups) > 0 {
+				for g, n := range groups {
+					w.Reset()
+					b, err := g.Next(w)
+					groups[g] = n + b.Frames()
+					if errors.Is(err, io.EOF) {
+						if n != frames {
+							t.Errorf("%d frames, want %d", n, frames)
+						}
+						g.Close()
+						delete(groups, g)
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
 }
 
 // follower is a Waker with a goroutine behind it that reads a subscription as a session does.
