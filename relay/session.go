@@ -124,6 +124,9 @@ func (r *Relay) serve(sess *lite.Session, l *live, peer origin.Peer, log *slog.L
 		"root", peer.Root, "publish", peer.Publish, "subscribe", peer.Subscribe)
 	h := r.origin.Attach(peer, sess)
 	r.sessions.add(l)
+	if l.peer {
+		defer r.watchdog(sess, h, l)()
+	}
 	err := sess.Run(context.Background(), h, h.Interests())
 	h.Close(err)
 	r.sessions.remove(l)

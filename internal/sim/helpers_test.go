@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,9 @@ func in(t *testing.T, cfg sim.Config, test func(t *testing.T, c *sim.Cluster)) {
 			t.Fatal("the relays are not linked after 10 s")
 		}
 		test(t, c)
+		for _, fault := range slices.Concat(c.Loops(), c.Empty(), c.Blunders()) {
+			t.Error(fault)
+		}
 	})
 }
 

@@ -1,0 +1,52 @@
+package relay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moqmesh/moqmesh/lite"
+	"github.com/moqmesh/moqmesh/origin"
+	"github.com/moqmesh/moqmesh/transport/endpoint"
+)
+
+// watchEvery is how often the watchdog looks, and how late it may be.
+const watchEvery = 250 * time.Millisecond
+
+// watchdog closes a peer session on which no packet has arrived for the idle timeout (C14), until the function that it
+// returns is called. The carrier alone would take up to a keep-alive longer: it restarts its idle timer with the first
+// packet that it sends after the last one received. Looks are counted instead of reading the clock, so that a machine
+// which was suspended reads what has arrived before it judges.
+func (r *Relay) watchdog(sess *lite.Session, h *origin.Session, l *live) (stop func()) {
+	limit := r.cfg.Listen.QUIC.IdleTimeout
+	if l.dialed {
+		limit = r.cfg.Dial.QUIC.IdleTimeout
+	}
+	if limit == 0 {
+		limit = endpoint.DefaultIdleTimeout
+	}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		var last uint64
+		for quiet := time.Duration(0); quiet < limit; {
+			select {
+			case <-tick.C:
+			case <-end:
+				return
+			}
+			quiet += watchEvery
+			if now := sess.Conn().Stats().PacketsReceived; now != last {
+				last, quiet = now, 0
+			}
+		}
+		err := fmt.Errorf("nothing arrived for %v", limit)
+		h.Close(err) // first: closing a connection that nobody answers on may take half a second
+		sess.Close(lite.SessionControlTimeout, err.Error())
+	}()
+	return func() {
+		close(end)
+		<-ended
+	}
+}
