@@ -198,7 +198,7 @@ func TestCarrierSlowReader(t *testing.T) {
 			c.Start(0)
 			defer func() {
 				conn.Close(0, "")
-				<-server.ended
+				_ = <-server.ended
 			}()
 			sendAll(t, must(conn.OpenStream(t.Context()))(t), message.StreamSubscribe.Append(nil), message.Subscribe{
 				Broadcast: room, Track: "video", Bounds: message.Bounds{MaxAge: time.Second},

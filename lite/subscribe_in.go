@@ -13,6 +13,7 @@ import (
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/session"
 	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/wire"
 )
 
 // maxGrace limits how long a subscription that the peer has finished waits for groups in flight.
@@ -309,7 +310,7 @@ func (u *upstream) run() {
 	err := u.accepted(in)
 	for err == nil {
 		var m message.Response
-		if m, err = message.ReadResponse(in, u.s.version); err == nil {
+		if m, err = readResponse(in, u.s.version); err == nil {
 			err = u.apply(m)
 		}
 	}
@@ -332,6 +333,28 @@ func (u *upstream) run() {
 	u.st.Stop(StreamCancelled)
 }
 
+// maxResponse is the longest body of an answer to SUBSCRIBE, in bytes; all have a few numbers.
+const maxResponse = 8 * wire.MaxVarintLen
+
+// readResponse reads one answer as message.ReadResponse does, with a limit of its own.
+func readResponse(in *input, v message.Version) (message.Response, error) {
+	var typ uint64
+	if v.HasTypedResponses() {
+		var err error
+		if typ, err = wire.ReadVarint(in); err != nil {
+			return nil, err
+		}
+	}
+	body, err := wire.ReadBody(in, maxResponse)
+	if err != nil {
+		if v.HasTypedResponses() && errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return message.DecodeResponse(typ, body, v)
+}
+
 // accepted waits for SUBSCRIBE_OK where there is one; its contents are ignored.
 func (u *upstream) accepted(in *input) error {
 	if !u.s.version.HasSubscribeOK() {
@@ -339,7 +362,7 @@ func (u *upstream) accepted(in *input) error {
 	}
 	u.setDeadline(time.Now().Add(u.s.cfg.RequestTimeout))
 	for {
-		m, err := message.ReadResponse(in, u.s.version)
+		m, err := readResponse(in, u.s.version)
 		switch {
 		case errors.Is(err, io.EOF):
 			return io.ErrUnexpectedEOF
