@@ -181,10 +181,14 @@ func (s *Session) fail(err error) error {
 }
 
 // closeFor ends the session with the code of the violation that err wraps. It returns err, or how the session has ended if
-// that happened before.
+// that happened before. An error that says that the session is over ends nothing: streams may learn of it before the
+// connection has settled how, and that must not be replaced by our closing.
 func (s *Session) closeFor(err error) error {
 	if s.conn.Context().Err() != nil {
 		return s.closedError()
+	}
+	if _, over := errors.AsType[*transport.SessionError](err); over {
+		return err
 	}
 	code, reason := SessionInternal, ""
 	if v, ok := errors.AsType[*violation](err); ok {
