@@ -198,7 +198,9 @@ func TestCarrierSlowReader(t *testing.T) {
 			c.Start(0)
 			defer func() {
 				conn.Close(0, "")
-				_ = <-server.ended
+				if err := <-server.ended; err == nil {
+					t.Error("Run does not say how the session ended")
+				}
 			}()
 			sendAll(t, must(conn.OpenStream(t.Context()))(t), message.StreamSubscribe.Append(nil), message.Subscribe{
 				Broadcast: room, Track: "video", Bounds: message.Bounds{MaxAge: time.Second},

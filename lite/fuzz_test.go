@@ -70,7 +70,9 @@ func fuzzSession(t *testing.T, v message.Version, bidi, uni, datagram, answer []
 	conn.Close(0, "")
 	<-sub.Done()
 	copied.Close()
-	_ = <-p.server.ended
+	if err := <-p.server.ended; err == nil {
+		t.Error("Run does not say how the session ended")
+	}
 }
 
 // write writes b and finishes the stream.
