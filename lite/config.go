@@ -68,8 +68,8 @@ type Limits struct {
 }
 
 // maxUpfront is the most memory that declared frame sizes alone make a session allocate; beyond it buffers grow as
-// bytes arrive (moq-lite 10).
-const maxUpfront = 16 << 20
+// bytes arrive. The protocol allows 16 MiB (moq-lite 10), which a few bytes of many sessions would turn into gigabytes.
+const maxUpfront = 1 << 20
 
 const defaultTimeout = 10 * time.Second
 

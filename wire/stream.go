@@ -6,7 +6,7 @@ import (
 )
 
 // readStep is how far a buffer grows ahead of the bytes that have arrived.
-const readStep = 64 << 10
+const readStep = 4 << 10
 
 // StreamReader is how a stream is read: a *bufio.Reader around it, for example.
 type StreamReader interface {
