@@ -37,6 +37,7 @@ type Cluster struct {
 	publishers []*Publisher
 	viewers    []*Viewer
 	watchers   []*Watcher
+	announcers []*Announcer
 	clients    int // addresses given out
 	wg         sync.WaitGroup
 }
@@ -83,6 +84,9 @@ func (c *Cluster) Leave() {
 	wg.Wait()
 	for _, p := range c.publishers {
 		wg.Go(p.Stop)
+	}
+	for _, a := range c.announcers {
+		wg.Go(a.Stop)
 	}
 	wg.Wait()
 }

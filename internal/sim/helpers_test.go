@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/internal/sim"
+	"github.com/moqmesh/moqmesh/route"
 )
 
 // in runs a test on a cluster in a bubble of its own. The log is shown if the test fails.
@@ -44,3 +45,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 		return v
 	}
 }
+
+func hops(ids ...route.Hop) []route.Hop { return ids }
+
+func cost(n uint64) route.Cost { return route.Cost{Warm: n, Cold: n} }
