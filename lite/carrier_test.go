@@ -51,7 +51,7 @@ func dialLoopback(t *testing.T, scheme string, v message.Version, settings endpo
 			t.Error(err)
 		}
 	})
-	u, err := url.Parse(scheme + "://" + l.Addr().String() + "/some/path?jwt=secret")
+	u, err := url.Parse(scheme + "://" + l.Addr().String() + "/some/p%61th?jwt=secret")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestCarriers(t *testing.T) {
 				t.Parallel() // older versions take a moment to be sure that the end is the end
 				client, server := dialLoopback(t, scheme, v, endpoint.QUIC{})
 				o := options{initial: []session.Update{{Name: "a", Hops: []route.Hop{9}}}}
-				o.cfg.Path = "/some/path?jwt=secret"
+				o.cfg.Path = "/some/p%61th?jwt=secret"
 				p := connectPair(t, v, o, client, server)
 				if _, err := p.client.AwaitPeer(t.Context()); err != nil {
 					t.Fatal(err)
@@ -111,7 +111,7 @@ func checkPeers(t *testing.T, p *pair, scheme string) {
 	}
 	want := lite.Peer{}
 	if scheme == "https" || v.HasSetup() {
-		want.Path, want.Query = "/some/path", "jwt=secret"
+		want.Path, want.Query = "/some/p%61th", "jwt=secret"
 	}
 	if v.HasSetup() {
 		want.Hop = peerHop

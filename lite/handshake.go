@@ -294,10 +294,11 @@ func (s *Session) awaitSetup(ctx context.Context) error {
 	}
 }
 
-// urlPath is the path and query of the URL that the client asked for, where the carrier has one.
+// urlPath is the path and query of the URL that the client asked for, where the carrier has one. Neither is decoded, as
+// neither is in SETUP.
 func urlPath(conn transport.Conn) (path, query string) {
 	if u := conn.Info().URL; u != nil {
-		return u.Path, u.RawQuery
+		return u.EscapedPath(), u.RawQuery
 	}
 	return "", ""
 }
