@@ -54,7 +54,7 @@ type Limits struct {
 	// Backlog is how many of them may be taken up while they are not the newest; default 32.
 	Backlog int
 	// IncomingGroups is the most group streams of one subscription of ours that are open at the same time;
-	// default 128. The lowest sequence gives way.
+	// default 2048, so that minutes of one-frame groups may arrive at once. The lowest sequence gives way.
 	IncomingGroups int
 	// Pending is the most streams of each kind whose first message is not complete; default 256. More wait
 	// to be accepted.
@@ -101,7 +101,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.Subscriptions, 10000},
 		{&l.Groups, 64},
 		{&l.Backlog, 32},
-		{&l.IncomingGroups, 128},
+		{&l.IncomingGroups, 2048},
 		{&l.Pending, 256},
 		{&l.RequestBytes, 64 << 10},
 	} {
