@@ -21,13 +21,14 @@ type PublisherConfig struct {
 // Publisher writes one Content as long as it runs, over as many sessions as that takes.
 type Publisher struct {
 	*machine
-	cfg   PublisherConfig
-	costs chan route.Cost
+	cfg      PublisherConfig
+	costs    chan route.Cost
+	withdraw chan struct{}
 }
 
 // Publish starts a publisher.
 func (c *Cluster) Publish(cfg PublisherConfig) (*Publisher, error) {
-	p := &Publisher{cfg: cfg, costs: make(chan route.Cost, 1)}
+	p := &Publisher{cfg: cfg, costs: make(chan route.Cost, 1), withdraw: make(chan struct{}, 1)}
 	var err error
 	p.machine, err = c.start("publisher of "+cfg.Name, cfg.Access, p.run)
 	if err == nil {
@@ -44,6 +45,9 @@ func (p *Publisher) Crash() {
 	p.of.Net.Isolate(p.host)
 	p.stop()
 }
+
+// Withdraw takes the announcement back; whoever is subscribed goes on getting frames.
+func (p *Publisher) Withdraw() { p.withdraw <- struct{}{} }
 
 // Reprice changes the cost at which the broadcast is announced.
 func (p *Publisher) Reprice(cost route.Cost) { p.costs <- cost }
@@ -89,6 +93,8 @@ func (p *Publisher) serve(ctx context.Context, cl *client.Client) error {
 			if err := b.Announce(cost); err != nil {
 				return err
 			}
+		case <-p.withdraw:
+			b.Withdraw()
 		case <-cl.Done():
 			timer.Stop()
 			return nil

@@ -48,6 +48,7 @@ type Relay struct {
 
 	mu      sync.Mutex // between the test and what it does in the background
 	running *relay.Relay
+	dials   *cable         // what it dials from
 	gone    sync.WaitGroup // predecessors that are not quite dead
 }
 
@@ -98,7 +99,8 @@ func (r *Relay) Start() error {
 	if err != nil {
 		return err
 	}
-	cfg, err := r.config(listen, dial)
+	dials := &cable{socket: dial.(socket)}
+	cfg, err := r.config(listen, dials)
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,7 @@ func (r *Relay) Start() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running = running
+	r.running, r.dials = running, dials
 	return nil
 }
 
@@ -167,6 +169,10 @@ func (r *Relay) Crash() {
 		r.of.Net.Rejoin(r.host)
 	})
 }
+
+// Unplug cuts every session that the relay has dialed, and those that it dials, from one call with true to one with false.
+// Sessions that others have dialed live on.
+func (r *Relay) Unplug(out bool) { r.dials.out.Store(out) }
 
 // Stop closes the relay as on a second signal: peers are told that their sessions end.
 func (r *Relay) Stop() {
