@@ -11,6 +11,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lite/message"
 )
 
@@ -94,6 +95,7 @@ type Cluster struct {
 	MaxHops   int
 	Node      cluster.Node       // our own address; may be zero
 	Peers     []cluster.Entry    // from cluster.connect, without ourselves
+	PeerList  peerlist.Source    // cluster.connect_api; may be zero
 	TokenFile *cluster.TokenFile // read once already; nil = none
 	Tier      string             // label of peer sessions in statistics
 }

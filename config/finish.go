@@ -9,6 +9,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
 )
 
 // finish puts together what several keys say, and checks what must hold between them.
@@ -99,6 +100,12 @@ func (l *loader) clusterPeers() {
 	l.Cluster.Peers = list.Entries
 	if list.Self {
 		l.warn(l.origins["cluster.connect"].source, "cluster.connect", "our own address (cluster.node) is in the list and is not dialed")
+	}
+	if l.peerList != "" {
+		l.Cluster.PeerList, _ = peerlist.ParseSource(l.peerList) // checked as well
+	}
+	if t := l.Connect.TLS; l.Cluster.PeerList.Secure() && !t.SystemRoots && len(t.Roots) == 0 && !t.Insecure {
+		l.fail("nobody is trusted to send the list over https: give connect.tls.root or connect.tls.system_roots", "cluster.connect_api")
 	}
 	if l.token == "" {
 		return

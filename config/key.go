@@ -12,7 +12,7 @@ type draft struct {
 	origins map[string]origin // of the keys that some layer has set, by name
 
 	peers                 []any // of cluster.connect
-	node, token           string
+	node, token, peerList string
 	certs, certKeys       []string // of listen.tls
 	webCerts, webCertKeys []string // of web.https
 	webSocket             bool

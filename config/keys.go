@@ -9,6 +9,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/internal/backoff"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/route"
@@ -169,9 +170,13 @@ var clusterKeys = []*key{
 		example: `["https://us-east.example.com/?cost=10", { url = "https://sibling.example.com/", cost = 0 }]`,
 		doc:     "Peers to dial: URLs, or tables with `url`, `cost`, `egress` and `token`. `?cost=N` is the price of the link, 1 if unset; `?jwt=` a credential. Schemes: https (WebTransport), moqt and moql (raw QUIC), http (development).",
 	}, func(d *draft) *[]any { return &d.peers }, checkPeers),
+	newKey("cluster.connect_api", textKind, about{
+		example: `"https://api.example.com/cluster/peers"`,
+		doc:     "Where more peers are listed, as a JSON array of what `connect` takes: an https or http URL, asked every 30s as its caching headers allow, or a file, which is watched. Peers that the list no longer names are dropped; a list that cannot be used changes nothing.",
+	}, func(d *draft) *string { return &d.peerList }, checkPeerList),
 	newKey("cluster.node", textKind, about{
 		example: `"https://us-west.example.com/"`,
-		doc:     "Our own address: a URL, or a host with or without port. Peers listed under it are not dialed.",
+		doc:     "Our own address: a URL, or a host with or without port. Peers listed under it are not dialed, and the server behind `connect_api` is told it as `?node=`.",
 	}, func(d *draft) *string { return &d.node }, checkNode),
 	newKey("cluster.token", fileKind, about{
 		example: `"/etc/moqmesh/cluster.jwt"`,
@@ -269,6 +274,14 @@ func durationFrom(least time.Duration) func(time.Duration) error {
 
 func checkPeers(values []any) error {
 	_, err := cluster.Parse(values, cluster.Options{})
+	return err
+}
+
+func checkPeerList(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := peerlist.ParseSource(text)
 	return err
 }
 

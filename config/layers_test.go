@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/config"
 	"github.com/moqmesh/moqmesh/lite/message"
 )
@@ -51,6 +52,7 @@ var away = map[string][2]value{
 	"cluster.id":                 {{`1`, "1"}, {`4611686018427387903`, "4611686018427387903"}},
 	"cluster.max_hops":           {{`1`, "1"}, {`31`, "31"}},
 	"cluster.connect":            {{`["https://a/", {url = "https://b/", cost = 0}]`, "https://a/,https://b/?cost=0"}, {`[]`, ""}},
+	"cluster.connect_api":        {{`"https://api.example/peers"`, "https://api.example/peers"}, {`""`, ""}},
 	"cluster.node":               {{`"us.example"`, "us.example"}, {`""`, ""}},
 	"cluster.token":              {{`"TOKENFILE"`, "TOKENFILE"}, {`""`, ""}},
 	"cluster.tier":               {{`"mesh"`, "mesh"}, {`""`, ""}},
@@ -108,6 +110,7 @@ func withTokenFile(t *testing.T, text string) string {
 var plain = cmp.Options{
 	cmp.Comparer(func(a, b cluster.Entry) bool { return a.Key() == b.Key() && a.Same(b) }),
 	cmp.Comparer(func(a, b cluster.Node) bool { return a == b }),
+	cmp.Comparer(func(a, b peerlist.Source) bool { return a.String() == b.String() }),
 	cmp.Comparer(func(a, b *cluster.TokenFile) bool { return (a == nil) == (b == nil) }),
 	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Warnings" }, cmp.Ignore()),
 }

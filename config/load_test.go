@@ -38,7 +38,7 @@ func TestMistyped(t *testing.T) {
 		want []string // parts of the message
 	}{
 		"section":                {"[clutser]\nid = 1\n", []string{"relay.toml:1: clutser: unknown section", "[cluster]"}},
-		"key":                    {"\n[cluster]\nconect = []\n", []string{"relay.toml:3: cluster.conect: unknown key", "connect, node"}},
+		"key":                    {"\n[cluster]\nconect = []\n", []string{"relay.toml:3: cluster.conect: unknown key", "connect, connect_api, node"}},
 		"key in the wrong table": {"[cluster]\nidle_timeout = \"10s\"\n", []string{"relay.toml:2: cluster.idle_timeout: unknown key", "there is quic.idle_timeout"}},
 		"key without a table":    {"idle_timeout = \"10s\"\n", []string{"relay.toml:1: idle_timeout: unknown key", "there is quic.idle_timeout", "[quic]", "drain_timeout"}},
 		"sub-table":              {"[connect.tsl]\nroot = []\n", []string{"relay.toml:1: connect.tsl: unknown section"}},
@@ -91,6 +91,7 @@ func TestMistyped(t *testing.T) {
 		"carrier not built":      {"[cluster]\nconnect = \"wss://b/\"\n", []string{"relay.toml:2: cluster.connect:", "wss://b", "cannot be dialed yet"}},
 		"peer is a number":       {"[cluster]\nconnect = [1]\n", []string{"relay.toml:2: cluster.connect: entry 1: an entry is a URL or an object"}},
 		"node":                   {"[cluster]\nnode = \"ftp://h/\"\n", []string{"relay.toml:2: cluster.node: unknown scheme"}},
+		"peer list":              {"[cluster]\nconnect_api = \"ftp://api/\"\n", []string{"relay.toml:2: cluster.connect_api: a peer list is behind"}},
 		"bad UTF-8":              {"[cluster]\n\ntier = \"\xff\"\n", []string{"relay.toml:3: ", "not valid TOML: invalid UTF-8"}},
 		"cut":                    {"[cluster]\nconnect = [\"https://a/\"", []string{"relay.toml:", "not valid TOML"}},
 		"key twice":              {"[cluster]\nid = 1\nid = 2\n", []string{"relay.toml:3: cluster.id: not valid TOML", "already been defined"}},
@@ -165,6 +166,7 @@ func TestCrossChecks(t *testing.T) {
 		"HTTPS, no certificate":  {minimal + "[web]\nhttps.listen = \"[::]:443\"\n", "relay.toml:6: web.https.listen: HTTPS needs"},
 		"HTTPS, no key":          {minimal + "[web]\nhttps.listen = \"[::]:443\"\nhttps.cert = \"a.pem\"\n", "relay.toml:7: web.https.cert: certificates and keys"},
 		"trusting nothing":       {minimal + "[connect]\ntls.system_roots = false\n", "relay.toml:6: connect.tls.system_roots: no certificate would be trusted"},
+		"peer list, no trust":    {minimal + "[connect]\ntls.system_roots = false\ntls.fingerprint = \"" + strings.Repeat("ab", 32) + "\"\n[cluster]\nconnect_api = \"https://api/?key=S3CRET\"\n", "relay.toml:9: cluster.connect_api: nobody is trusted"},
 		"client cert, no key":    {minimal + "[connect]\ntls.cert = \"a.pem\"\n", "relay.toml:6: connect.tls.cert: connect.tls.cert and connect.tls.key go together"},
 		"client key, no cert":    {minimal + "[connect]\ntls.key = \"a.pem\"\n", "relay.toml:6: connect.tls.key: connect.tls.cert and connect.tls.key go together"},
 		"no token file":          {minimal + "[cluster]\ntoken = \"/does/not/exist\"\n", "relay.toml:6: cluster.token: the token cannot be read: no such file"},

@@ -44,7 +44,6 @@ var unsupported = []outside{
 	{name: "listen.preferred_v6", why: "is not supported"},
 	{name: "listen.lb_id", why: "is not supported"},
 	{name: "listen.lb_nonce", why: "is not supported"},
-	{name: "cluster.connect_api", why: notYet},
 	{name: "cluster.lan.enabled", boolean: true, why: notYet, off: "false"},
 	{name: "cluster.lan.secret", why: notYet},
 	{name: "cluster.lan.app", why: notYet},

@@ -35,7 +35,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 	}
 	quic := c.QUIC.endpoint()
 	return relay.Config{
-		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: c.Cluster.Node.Key(),
+		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: c.Cluster.Node.Key(), Self: c.Cluster.Node,
 		Listen:       endpoint.Config{Addr: c.Listen.Bind, QUIC: quic},
 		Certificates: tlsconf.Config{Pairs: pairs(c.Listen.TLS.Pairs), Generate: c.Listen.TLS.Generate},
 		Versions:     c.Listen.Versions,
@@ -46,6 +46,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 		},
 		DialVersions: c.Connect.Versions,
 		Peers:        c.Cluster.Peers,
+		PeerList:     c.Cluster.PeerList,
 		Cluster: cluster.Config{
 			Token:   c.Cluster.TokenFile,
 			Backoff: backoff.Policy{Initial: c.Connect.Backoff.Initial, Multiplier: c.Connect.Backoff.Multiplier},

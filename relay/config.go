@@ -6,6 +6,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/route"
@@ -21,6 +22,8 @@ type Config struct {
 	MaxHops int
 	// Node is our own address as operators see it; may be empty.
 	Node string
+	// Self is our own address as peers know it: lists may name it, and it is not dialed. May be zero.
+	Self cluster.Node
 
 	// Listen is the QUIC listener. TLS and Protocols are filled in here.
 	Listen endpoint.Config
@@ -37,6 +40,8 @@ type Config struct {
 	DialVersions []message.Version
 	// Peers are dialed and kept.
 	Peers []cluster.Entry
+	// PeerList names more of them, and is followed (C15). May be zero.
+	PeerList peerlist.Source
 	// Cluster shapes the dial loops. Dial is filled in here.
 	Cluster cluster.Config
 	// PeerTier labels the statistics of sessions that we dialed.

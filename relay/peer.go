@@ -34,10 +34,14 @@ func (r *Relay) startCluster() {
 	cfg.Dial = r.dialPeer
 	c := cluster.New(cfg)
 	r.cluster.Store(c)
-	if len(r.cfg.Peers) == 0 {
+	if len(r.cfg.Peers) == 0 && r.cfg.PeerList.IsZero() {
 		r.log.Info("no peers are configured: running standalone")
 	}
 	c.Set(cluster.SourceConnect, r.cfg.Peers)
+	if list := r.newPeerList(c); list != nil {
+		r.peerList.Store(list)
+		r.wg.Go(func() { list.Run(r.life) })
+	}
 }
 
 // dialPeer establishes a session with a peer: connection, version and, where the version has one, the peer's SETUP.

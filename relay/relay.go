@@ -14,6 +14,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/origin"
@@ -32,6 +33,7 @@ type Relay struct {
 	cache    *media.Cache
 	origin   *origin.Origin
 	cluster  atomic.Pointer[cluster.Cluster]
+	peerList atomic.Pointer[peerlist.Watch] // nil without cluster.connect_api
 	web      *web
 
 	ids      atomic.Uint64 // of sessions, as in log lines

@@ -154,7 +154,7 @@ func (r *Relay) internal() admin.InternalConfig {
 			return p.Match, nil
 		},
 		Pages: map[string]func() any{
-			"/cluster": func() any { return map[string]any{"peers": r.Peers()} },
+			"/cluster": func() any { return r.clusterPage() },
 			"/routes":  func() any { return map[string]any{"routes": r.origin.Routes()} },
 			"/tracks":  func() any { return map[string]any{"tracks": r.origin.Tracks()} },
 		},

@@ -17,6 +17,8 @@ type Relay struct {
 	Port, Web, Internal int
 	// Hash is the SHA-256 of its certificate, in hex.
 	Hash string
+
+	file string
 }
 
 // HTTPS is its address for WebTransport.
@@ -34,22 +36,27 @@ func (r Relay) InternalURL(page string) string {
 // serves.
 func StartRelay(t *testing.T, name string, peers ...Relay) Relay {
 	t.Helper()
-	r := Relay{Port: FreePort(t), Web: FreePort(t), Internal: FreePort(t)}
 	var connect, pins []string
 	for _, p := range peers {
 		connect = append(connect, fmt.Sprintf("%q", p.HTTPS()))
 		pins = append(pins, fmt.Sprintf("%q", p.Hash))
 	}
-	file := filepath.Join(t.TempDir(), name+".toml")
+	return StartRelayWith(t, name, func(Relay) string {
+		return fmt.Sprintf("[connect.tls]\nfingerprint = [%s]\n[cluster]\nconnect = [%s]\n", strings.Join(pins, ", "), strings.Join(connect, ", "))
+	})
+}
+
+// StartRelayWith runs the binary with more lines in its file, which may depend on the relay's ports, and waits until
+// it serves. The lines must not open the sections listen, web, internal, auth and log.
+func StartRelayWith(t *testing.T, name string, lines func(Relay) string) Relay {
+	t.Helper()
+	r := Relay{Port: FreePort(t), Web: FreePort(t), Internal: FreePort(t)}
+	r.file = filepath.Join(t.TempDir(), name+".toml")
 	text := fmt.Sprintf(`drain_timeout = "1s"
 [listen]
 bind = "127.0.0.1:%d"
 [listen.tls]
 generate = ["localhost", "127.0.0.1"]
-[connect.tls]
-fingerprint = [%s]
-[cluster]
-connect = [%s]
 [web.http]
 listen = "127.0.0.1:%d"
 [internal]
@@ -58,13 +65,24 @@ listen = "127.0.0.1:%d"
 public = "**"
 [log]
 level = "debug"
-`, r.Port, strings.Join(pins, ", "), strings.Join(connect, ", "), r.Web, r.Internal)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+%s`, r.Port, r.Web, r.Internal, lines(r))
+	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.Process = Start(t, name, Env(t, "MOQMESH_BIN"), "relay", file)
-	r.Hash = strings.TrimSpace(Get(t, fmt.Sprintf("http://127.0.0.1:%d/certificate.sha256", r.Web)))
+	r.start(t, name)
 	return r
+}
+
+func (r *Relay) start(t *testing.T, name string) {
+	t.Helper()
+	r.Process = Start(t, name, Env(t, "MOQMESH_BIN"), "relay", r.file)
+	r.Hash = strings.TrimSpace(Get(t, fmt.Sprintf("http://127.0.0.1:%d/certificate.sha256", r.Web)))
+}
+
+// Restart runs a relay that has ended once more, with the same file.
+func (r *Relay) Restart(t *testing.T) {
+	t.Helper()
+	r.start(t, r.Name)
 }
 
 // Chain runs n relays, each of which dials the one before it, and waits until they are linked.

@@ -1,0 +1,50 @@
+package relay
+
+import (
+	"crypto/tls"
+	"net/http"
+	"time"
+
+	"github.com/moqmesh/moqmesh/cluster"
+	"github.com/moqmesh/moqmesh/cluster/peerlist"
+	"github.com/moqmesh/moqmesh/transport/tlsconf"
+)
+
+// newPeerList prepares to follow cluster.connect_api; nil if there is none.
+func (r *Relay) newPeerList(c *cluster.Cluster) *peerlist.Watch {
+	if r.cfg.PeerList.IsZero() {
+		return nil
+	}
+	return peerlist.New(peerlist.Config{
+		Source: r.cfg.PeerList, Self: r.cfg.Self, Client: listClient(r.cfg.Dial.TLS), Logger: r.log,
+		Apply: func(list []cluster.Entry) { c.Set(cluster.SourceAPI, list) },
+	})
+}
+
+// listClient makes the requests for peer lists: like a dial to a peer it presents our certificate and trusts the
+// configured roots (C15). Pins and the expected name are those of peers, so they do not count here.
+func listClient(trust tlsconf.ClientConfig) *http.Client {
+	trust.Fingerprints, trust.ServerName = nil, ""
+	conf := trust.TLS("", []string{"h2", "http/1.1"})
+	conf.MinVersion = tls.VersionTLS12
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf, ForceAttemptHTTP2: true,
+		MaxResponseHeaderBytes: maxHeader, MaxIdleConns: 1, IdleConnTimeout: 2 * time.Minute,
+	}}
+}
+
+// clusterPage is what operators see of the cluster.
+func (r *Relay) clusterPage() any {
+	page := struct {
+		Peers []cluster.Status `json:"peers"`
+		List  *peerlist.Status `json:"list,omitempty"` // of cluster.connect_api
+	}{Peers: r.Peers()}
+	if page.Peers == nil {
+		page.Peers = []cluster.Status{}
+	}
+	if l := r.peerList.Load(); l != nil {
+		status := l.Status()
+		page.List = &status
+	}
+	return page
+}
