@@ -67,6 +67,7 @@ func BenchmarkFanout(b *testing.B) {
 }
 
 func fanout(b *testing.B, subscribers int) {
+	b.Helper()
 	const size, perGroup = 4096, 60
 	h := &hub{b: b, origin: origin.New(origin.Config{})}
 	defer h.origin.Close()
@@ -140,6 +141,7 @@ func fanout(b *testing.B, subscribers int) {
 
 // awaitRoute waits until the origin has a route to the broadcast.
 func awaitRoute(b *testing.B, o *origin.Origin) {
+	b.Helper()
 	everything, err := paths.ParseSet("**")
 	if err != nil {
 		b.Fatal(err)
@@ -174,7 +176,7 @@ func TestFanout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	for _, scheme := range []string{"moqt", "https"} {
 		got, err := bench.Fanout(t.Context(), bench.Options{
 			URL: scheme + "://" + r.Addr() + "/", PID: os.Getpid(), Subscribers: 5, Rate: 50, Size: 1000, Group: 5,

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,13 +41,13 @@ func TestBurst(t *testing.T) {
 			var seen []uint64
 			for {
 				g, err := r.NextGroup(ctx)
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					break
 				} else if err != nil {
 					t.Fatal(err)
 				}
 				seen = append(seen, g.Sequence())
-				if got, err := readAll(ctx, g); err != io.EOF || len(got) != frames {
+				if got, err := readAll(ctx, g); !errors.Is(err, io.EOF) || len(got) != frames {
 					t.Errorf("group %d: %d frames, %v", g.Sequence(), len(got), err)
 				}
 			}

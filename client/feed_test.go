@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -185,7 +186,7 @@ func TestFeedLimit(t *testing.T) {
 		}
 		last = f
 	}
-	if _, err := l.listen("", 0, true); err != ErrNoCapacity {
+	if _, err := l.listen("", 0, true); !errors.Is(err, ErrNoCapacity) {
 		t.Errorf("one too many: %v", err)
 	}
 	last.Close()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 
@@ -156,13 +157,8 @@ func (r *TrackReader) End() (group uint64, ok bool) { return r.reader.End() }
 func (r *TrackReader) NextGroup(ctx context.Context) (*GroupReader, error) {
 	for {
 		g, err := r.takeGroup()
-		switch {
-		case g != nil:
-			return &GroupReader{g: g}, nil
-		case err == io.EOF || err == ErrClosed:
-			return nil, err
-		case err != nil:
-			return nil, &RequestError{Op: "subscribe", Path: r.path, Track: r.name, Err: err}
+		if g != nil || err != nil {
+			return g, err
 		}
 		if err := r.groups.wait(ctx); err != nil {
 			return nil, err
@@ -170,7 +166,7 @@ func (r *TrackReader) NextGroup(ctx context.Context) (*GroupReader, error) {
 	}
 }
 
-func (r *TrackReader) takeGroup() (*media.GroupReader, error) {
+func (r *TrackReader) takeGroup() (*GroupReader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -178,10 +174,22 @@ func (r *TrackReader) takeGroup() (*media.GroupReader, error) {
 		return nil, ErrClosed
 	}
 	g, err := r.reader.Next()
-	if g != nil || err != nil {
-		r.groups.ring() // there may be more, and others who wait
+	if g == nil && err == nil {
+		return nil, nil
 	}
-	return g, err
+	r.groups.ring() // there may be more, and others who wait
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, io.EOF
+	case err != nil:
+		return nil, r.failed(err)
+	}
+	return &GroupReader{g: g}, nil
+}
+
+// failed says what has failed.
+func (r *TrackReader) failed(err error) error {
+	return &RequestError{Op: "subscribe", Path: r.path, Track: r.name, Err: r.link.cause(err)}
 }
 
 // NextDatagram waits for the next datagram; up to 64 that nobody takes are kept. It ends as NextGroup does.
@@ -215,7 +223,7 @@ func (r *TrackReader) takeDatagram() (Datagram, bool, error) {
 	}
 	r.datagrams.ring()
 	if err := r.up.Err(); err != nil {
-		return Datagram{}, false, &RequestError{Op: "subscribe", Path: r.path, Track: r.name, Err: r.link.cause(err)}
+		return Datagram{}, false, r.failed(err)
 	}
 	return Datagram{}, false, io.EOF
 }
@@ -233,7 +241,7 @@ func (r *TrackReader) Update(sub Subscription) error {
 		return nil
 	}
 	if err := r.up.Update(sub); err != nil {
-		return &RequestError{Op: "subscribe", Path: r.path, Track: r.name, Err: r.link.cause(err)}
+		return r.failed(err)
 	}
 	return nil
 }

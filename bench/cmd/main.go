@@ -81,7 +81,7 @@ func parse(args []string) (*settings, error) {
 	if (s.relay == "") == (s.URL == "") {
 		return nil, errors.New("one of -relay and -url is needed")
 	}
-	for _, text := range strings.Split(sizes, ",") {
+	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("-subscribers: %q is not a number above 0", text)

@@ -48,7 +48,7 @@ func (c *Announced) Run(ctx context.Context, s *Streams) error {
 	cfg.Role = client.RoleSubscriber
 	cl, err := client.Dial(ctx, c.URL, cfg)
 	if err != nil {
-		return err
+		return over(ctx, err)
 	}
 	defer cl.Close()
 	say := &events{out: s.Out}
