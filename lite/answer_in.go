@@ -104,6 +104,7 @@ func (u *upstream) apply(m message.Response) error {
 			return err
 		}
 		u.copy.Start(m.Group)
+		u.knowStart()
 	case message.SubscribeEnd:
 		end, err := u.setEnd(m.Group)
 		if err != nil {

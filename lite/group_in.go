@@ -129,6 +129,7 @@ func (u *upstream) begin(st transport.ReceiveStream, m message.Group) (*incoming
 		return nil, StreamCancelled
 	}
 	defer u.opened()
+	u.awaitStart()
 	w, err := u.copy.Group(m.Sequence, m.StartFrame)
 	switch {
 	case errors.Is(err, media.ErrDuplicate):
@@ -146,6 +147,30 @@ func (u *upstream) begin(st transport.ReceiveStream, m message.Group) (*incoming
 	u.s.counters.Received.Groups.Add(1)
 	return g, 0
 }
+
+// startPatience is how long the first groups of a subscription wait for the SUBSCRIBE_START that they have overtaken.
+const startPatience = 100 * time.Millisecond
+
+// awaitStart holds back a group that has overtaken SUBSCRIBE_START: a reader without a floor begins with the lowest
+// group that can be served when the first one arrives, and would never get those below that are still on their way
+// (F5). Peers need not send a START, hence the limit.
+func (u *upstream) awaitStart() {
+	select {
+	case <-u.startKnown:
+		return
+	default:
+	}
+	timer := time.NewTimer(startPatience)
+	defer timer.Stop()
+	select {
+	case <-u.startKnown:
+	case <-timer.C:
+		u.knowStart() // it is not waited for again
+	}
+}
+
+// knowStart lets groups in: SUBSCRIBE_START has come, or is not waited for.
+func (u *upstream) knowStart() { u.startOnce.Do(func() { close(u.startKnown) }) }
 
 // admitGroup is admit for a group that will be open: until opened is called it counts as such, so that a subscription that
 // ends meanwhile waits for it.

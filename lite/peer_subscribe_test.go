@@ -149,6 +149,47 @@ func TestSubscribeReceivesGroups(t *testing.T) {
 	})
 }
 
+// A newer group that overtakes SUBSCRIBE_START must not cost a reader without a floor the older ones (F5). A START that
+// never comes delays the first group only.
+func TestGroupOvertakesStart(t *testing.T) {
+	each(t, message.Lite05, message.Lite06, func(t *testing.T, v message.Version) {
+		r, s := subscribed(t, v, options{})
+		reader := s.track.NewReader(media.Subscription{MaxAge: media.Unlimited}, idleWaker{})
+		defer reader.Close()
+		r.group(8, r.frame(2000, nil))
+		synctest.Wait()
+		if g, err := reader.Next(); g != nil || err != nil {
+			t.Fatalf("a group is handed out before the start is known: %v, %v", g, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		s.Send(message.SubscribeStart{Group: 7})
+		r.group(7, r.frame(1000, nil))
+		synctest.Wait()
+		for _, want := range []uint64{8, 7} {
+			g, err := reader.Next()
+			if err != nil || g == nil || g.Sequence() != want {
+				t.Fatalf("got %v, %v, want group %d", g, err, want)
+			}
+			g.Close()
+		}
+	})
+	each(t, message.Lite05, message.Lite06, func(t *testing.T, v message.Version) {
+		r, s := subscribed(t, v, options{})
+		reader := s.track.NewReader(media.Subscription{MaxAge: media.Unlimited}, idleWaker{})
+		defer reader.Close()
+		r.group(8, r.frame(2000, nil))
+		time.Sleep(150 * time.Millisecond)
+		synctest.Wait()
+		if g, err := reader.Next(); err != nil || g == nil || g.Sequence() != 8 {
+			t.Fatalf("without a START: %v, %v", g, err)
+		}
+	})
+}
+
+type idleWaker struct{}
+
+func (idleWaker) Wake() {}
+
 // What the peer must not say ends the subscription and nothing else.
 func TestBadSubscribeAnswers(t *testing.T) {
 	for _, tt := range []struct {
@@ -274,6 +315,9 @@ func TestTruncatedGroups(t *testing.T) {
 func TestDuplicateGroup(t *testing.T) {
 	each(t, message.Lite01, message.Lite06, func(t *testing.T, v message.Version) {
 		r, s := subscribed(t, v, options{})
+		if v.HasSubscribeStartEnd() {
+			s.Send(message.SubscribeStart{Group: 7})
+		}
 		r.group(7, r.frame(0, nil))
 		r.WantAlive()
 		r.group(7, r.frame(0, nil)).WantStop(lite.StreamInternal)

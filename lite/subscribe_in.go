@@ -82,7 +82,12 @@ func (s *Session) Subscribe(ctx context.Context, req session.SubscribeRequest, c
 		sub:     req.Subscription,
 		settled: make(chan struct{}, 1),
 		done:    make(chan struct{}),
-		groups:  make(map[*incoming]struct{}),
+
+		startKnown: make(chan struct{}),
+		groups:     make(map[*incoming]struct{}),
+	}
+	if !s.version.HasSubscribeStartEnd() || req.Start != nil {
+		u.knowStart()
 	}
 	if err := s.in.add(u, s.cfg.Limits.Subscriptions); err != nil {
 		return nil, err
@@ -128,6 +133,10 @@ type upstream struct {
 	id   uint64
 	st   transport.Stream
 	copy *media.Copy
+
+	// startKnown is closed when the peer has said where it starts, or will not any more.
+	startKnown chan struct{}
+	startOnce  sync.Once
 
 	progress atomic.Uint64 // counts frames, to tell a slow end from a dead one
 	settled  chan struct{} // capacity 1: a group has ended, or the subscription is over
@@ -259,6 +268,7 @@ func (u *upstream) finish(err error) {
 	last := len(u.groups) == 0
 	u.mu.Unlock()
 	u.s.in.remove(u.id)
+	u.knowStart()
 	for _, st := range streams {
 		st.Stop(StreamCancelled)
 	}
