@@ -9,13 +9,14 @@ import (
 	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
 
-// watchEvery is how often the watchdog looks, and how late it may be.
+// watchEvery is how often the watchdog looks.
 const watchEvery = 250 * time.Millisecond
 
-// watchdog closes a peer session on which no packet has arrived for the idle timeout (C14), until the function that it
-// returns is called. The carrier alone would take up to a keep-alive longer: it restarts its idle timer with the first
-// packet that it sends after the last one received. Looks are counted instead of reading the clock, so that a machine
-// which was suspended reads what has arrived before it judges.
+// watchdog closes a peer session on which no packet has arrived for the idle timeout, or up to watchEvery less, until the
+// function that it returns is called (C14). The carrier alone would take up to a keep-alive longer, since it restarts its
+// idle timer with the first packet that it sends after the last one received; and it goes silently, so that a peer who
+// hears us but is not heard would have to wait for its own timeout after ours. Looks are counted instead of reading the
+// clock: a machine that was suspended then reads what has arrived before it judges.
 func (r *Relay) watchdog(sess *lite.Session, h *origin.Session, l *live) (stop func()) {
 	limit := r.cfg.Listen.QUIC.IdleTimeout
 	if l.dialed {
@@ -30,7 +31,7 @@ func (r *Relay) watchdog(sess *lite.Session, h *origin.Session, l *live) (stop f
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
 		var last uint64
-		for quiet := time.Duration(0); quiet < limit; {
+		for quiet := time.Duration(0); quiet < limit-watchEvery; {
 			select {
 			case <-tick.C:
 			case <-end:

@@ -20,6 +20,9 @@ type Access struct {
 	WebTransport bool
 	Versions     []client.Version // nil = all
 	QUIC         endpoint.QUIC
+	// Slow makes a client read the groups that come at so many bytes a second; Asleep, not at all before it is woken.
+	Slow   int
+	Asleep bool
 }
 
 // machine is where a client runs: it has an address, and sessions one after the other.
@@ -29,6 +32,7 @@ type machine struct {
 	host   netip.Addr
 	access Access
 	dialer *endpoint.Dialer
+	pace   *pace // nil = as fast as can be
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 }
@@ -36,6 +40,9 @@ type machine struct {
 // start runs the client's goroutine until stop.
 func (c *Cluster) start(name string, access Access, run func(ctx context.Context, m *machine)) (*machine, error) {
 	m := &machine{of: c, name: name, host: c.nextHost(), access: access, done: make(chan struct{})}
+	if access.Slow > 0 || access.Asleep {
+		m.pace = newPace(access.Slow)
+	}
 	pc, err := c.Net.Listen(netip.AddrPortFrom(m.host, 0).String())
 	if err != nil {
 		return nil, err
@@ -65,13 +72,28 @@ func (m *machine) stop() {
 // Host is the address of the machine.
 func (m *machine) Host() netip.Addr { return m.host }
 
+// Wake lets a slow client read as fast as it can.
+func (m *machine) Wake() { m.pace.wake() }
+
+// dial opens a session with the machine's relay.
+func (m *machine) dial(ctx context.Context, cfg client.Config) (*client.Client, error) {
+	cfg.Dialer, cfg.Versions, cfg.Logger = m.dialer, m.access.Versions, m.of.log.Logger(m.name)
+	url := m.of.Relays[m.access.Relay].URL(scheme(m.access.WebTransport))
+	if m.pace == nil {
+		return client.Dial(ctx, url, cfg)
+	}
+	conn, err := client.DialConn(ctx, url, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(ctx, &slowConn{conn, m.pace}, "/", cfg)
+}
+
 // sessions runs f with one session after the other, until ctx ends.
 func (m *machine) sessions(ctx context.Context, cfg client.Config, f func(context.Context, *client.Client)) {
 	log := m.of.log.Logger(m.name)
-	cfg.Dialer, cfg.Versions, cfg.Logger = m.dialer, m.access.Versions, log
-	scheme := scheme(m.access.WebTransport)
 	for ctx.Err() == nil {
-		cl, err := client.Dial(ctx, m.of.Relays[m.access.Relay].URL(scheme), cfg)
+		cl, err := m.dial(ctx, cfg)
 		if err != nil {
 			log.Info("dial failed", "err", err)
 		} else {
@@ -91,4 +113,27 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+// Dial opens a session for a test to use as it likes. It ends with the cluster, at the latest when everybody leaves.
+func (c *Cluster) Dial(ctx context.Context, access Access, cfg client.Config) (*client.Client, error) {
+	type result struct {
+		cl  *client.Client
+		err error
+	}
+	dialed := make(chan result, 1)
+	m, err := c.start("client", access, func(life context.Context, m *machine) {
+		cl, err := m.dial(ctx, cfg)
+		dialed <- result{cl, err}
+		if err == nil {
+			<-life.Done()
+			cl.Close()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.others = append(c.others, m)
+	r := <-dialed
+	return r.cl, r.err
 }

@@ -38,6 +38,8 @@ type Cluster struct {
 	viewers    []*Viewer
 	watchers   []*Watcher
 	announcers []*Announcer
+	others     []*machine
+	samplers   []func()
 	clients    int // addresses given out
 	wg         sync.WaitGroup
 }
@@ -81,6 +83,9 @@ func (c *Cluster) Leave() {
 	for _, w := range c.watchers {
 		wg.Go(w.Stop)
 	}
+	for _, m := range c.others {
+		wg.Go(m.stop)
+	}
 	wg.Wait()
 	for _, p := range c.publishers {
 		wg.Go(p.Stop)
@@ -91,18 +96,39 @@ func (c *Cluster) Leave() {
 	wg.Wait()
 }
 
+// Sampled adds something to look at now and then while time passes.
+func (c *Cluster) Sampled(look func()) { c.samplers = append(c.samplers, look) }
+
+// How often conditions and samples are looked at.
+const (
+	poll   = 10 * time.Millisecond
+	sample = 100 * time.Millisecond
+)
+
 // Run lets time pass.
 func (c *Cluster) Run(d time.Duration) {
-	time.Sleep(d)
+	end := time.Now().Add(d)
+	for now := time.Now(); now.Before(end); now = time.Now() {
+		next := now.Truncate(sample).Add(sample) // the same for all
+		time.Sleep(min(end.Sub(now), next.Sub(now)))
+		synctest.Wait()
+		if time.Now().Equal(next) {
+			c.look()
+		}
+	}
 	synctest.Wait()
 }
 
-// poll is how often a condition is looked at.
-const poll = 10 * time.Millisecond
+func (c *Cluster) look() {
+	for _, f := range c.samplers {
+		f()
+	}
+}
 
 // Await lets time pass until a condition holds, and reports whether it did within d.
 func (c *Cluster) Await(d time.Duration, condition func() bool) bool {
-	for end := time.Now().Add(d); ; time.Sleep(poll) {
+	end := time.Now().Add(d)
+	for {
 		synctest.Wait()
 		if condition() {
 			return true
@@ -110,6 +136,7 @@ func (c *Cluster) Await(d time.Duration, condition func() bool) bool {
 		if !time.Now().Before(end) {
 			return false
 		}
+		c.Run(poll)
 	}
 }
 

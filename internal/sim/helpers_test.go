@@ -49,3 +49,6 @@ func must[T any](v T, err error) func(testing.TB) T {
 func hops(ids ...route.Hop) []route.Hop { return ids }
 
 func cost(n uint64) route.Cost { return route.Cost{Warm: n, Cold: n} }
+
+// epoch is when bubbles begin.
+var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -42,6 +42,7 @@ type Watch struct {
 	Groups      map[uint64]*Group
 	Last        time.Time     // when the newest frame came
 	Stall       time.Duration // longest time between two frames
+	Late        time.Duration // longest time that a frame took which was sent after Asked
 	Faults      []string      // what must never happen; see Viewer.judge
 }
 
@@ -186,6 +187,9 @@ func (v *Viewer) frame(s *Watch, seq uint64, g *Group, f client.Frame) {
 		s.Stall = max(s.Stall, now.Sub(s.Last))
 	}
 	s.Last, g.Last = now, now
+	if due := v.cfg.due(seq, g.Next); due.After(s.Asked) {
+		s.Late = max(s.Late, now.Sub(due))
+	}
 	switch at := g.Next; {
 	case at >= uint64(v.cfg.PerGroup):
 		s.fault("group %d has a frame %d", seq, at)
