@@ -138,6 +138,9 @@ func (l *loader) cacheDuration() {
 
 // advise warns of what works but is hardly meant.
 func (l *loader) advise() {
+	if l.QUIC.KeepAlive == 0 && (len(l.Cluster.Peers) > 0 || !l.Cluster.PeerList.IsZero()) {
+		l.warn(l.origins["quic.keep_alive"].source, "quic.keep_alive", "0s: sessions with peers are lost when nothing happens for quic.idle_timeout (%s)", formatDuration(l.QUIC.IdleTimeout))
+	}
 	if l.QUIC.KeepAlive >= l.QUIC.IdleTimeout {
 		l.warn(l.origins["quic.keep_alive"].source, "quic.keep_alive", "%s is not below quic.idle_timeout (%s): idle connections will be lost",
 			formatDuration(l.QUIC.KeepAlive), formatDuration(l.QUIC.IdleTimeout))

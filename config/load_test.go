@@ -194,6 +194,7 @@ func TestWarnings(t *testing.T) {
 		"keep-alive too long":     {"[quic]\nkeep_alive = \"10s\"\n", nil, "relay.toml:6: quic.keep_alive: 10s is not below quic.idle_timeout (10s)"},
 		"idle timeout too short":  {"[quic]\nidle_timeout = \"2s\"\n", nil, "quic.keep_alive: 3s is not below quic.idle_timeout (2s)"},
 		"keep-alive off":          {"[quic]\nkeep_alive = \"0s\"\n", nil, ""},
+		"keep-alive off, peers":   {"[quic]\nkeep_alive = \"0s\"\n[cluster]\nconnect = \"https://a/\"\n", nil, "relay.toml:6: quic.keep_alive: 0s: sessions with peers"},
 		"internal in public":      {"[internal]\nlisten = \"[::]:4444\"\n", nil, "relay.toml:6: internal.listen:"},
 		"internal on loopback":    {"[internal]\nlisten = \"127.0.0.1:4444\"\n", nil, ""},
 		"internal on a private":   {"[internal]\nlisten = \"10.0.0.1:4444\"\n", nil, ""},

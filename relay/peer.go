@@ -66,23 +66,25 @@ func (r *Relay) dialPeer(ctx context.Context, e cluster.Entry) (cluster.Session,
 	}
 	sess, err := lite.Connect(ctx, conn, cfg)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refused(err, conn)
 	}
 	// The peer's id decides what it may see, and whether it is ourselves (R23, C22a).
 	peer, err := sess.AwaitPeer(ctx)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refused(err, conn)
 	}
 	if peer.Hop == r.cfg.Hop {
-		sess.Close(lite.SessionNoError, "this is a dial to ourselves")
-		info := conn.Info()
-		return nil, &cluster.SelfError{Local: addr(info.Local), Remote: addr(info.Remote)}
+		sess.Close(sessionSelf, selfReason)
+		return nil, selfError(conn.Info())
 	}
 	return &peerSession{relay: r, entry: e, sess: sess, conn: conn, id: id, log: log, goaway: make(chan string, 1)}, nil
 }
 
-// refused recognizes a peer that answered and does not want us.
-func refused(err error) error {
+// refused recognizes a peer that answered and does not want us, or is us.
+func refused(err error, conn transport.Conn) error {
+	if saysSelf(err) {
+		return selfError(conn.Info())
+	}
 	var closed *transport.SessionError
 	if errors.As(err, &closed) && closed.Remote && closed.Transport == nil && closed.Code == lite.SessionUnauthorized {
 		return fmt.Errorf("%w: %w", cluster.ErrRefused, err)
@@ -127,5 +129,5 @@ func (p *peerSession) Serve(ctx context.Context) error {
 		kind: string(info.Kind), remote: addr(info.Remote), local: addr(info.Local), alpn: alpn(info),
 		node: p.entry.Key(), started: time.Now(),
 	}
-	return refused(r.serve(p.sess, l, peer, p.log))
+	return refused(r.serve(p.sess, l, peer, p.log), p.conn)
 }

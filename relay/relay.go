@@ -38,6 +38,7 @@ type Relay struct {
 
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
+	selves   selfLog
 	wg       sync.WaitGroup // the accept loop and what it started
 
 	closeOnce sync.Once
@@ -80,6 +81,12 @@ func (r *Relay) bind() (err error) {
 		return fmt.Errorf("certificates of the listener: %w", err)
 	}
 	listen := r.cfg.Listen
+	if secret := r.certs.Secret(); secret != nil && listen.Keys == nil {
+		// Peers of an earlier run learn at once that their connections are gone.
+		if listen.Keys, err = endpoint.DeriveKeys(secret); err != nil {
+			return fmt.Errorf("keys of the QUIC listener: %w", err)
+		}
+	}
 	listen.TLS = r.certs.Server(nil)
 	listen.Protocols = lite.Tokens(r.cfg.Versions)
 	listen.Timeout = r.cfg.Handshake

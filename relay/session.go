@@ -32,6 +32,11 @@ func (r *Relay) admit(conn transport.Conn) {
 		return
 	}
 	grant, err := r.authorize(ctx, sess, info)
+	if errors.Is(err, errSelf) {
+		r.selves.tell(log, info)
+		sess.Close(sessionSelf, selfReason)
+		return
+	}
 	if err != nil {
 		log.Info("session refused", "path", sess.Peer().Path, "error", err)
 		code, reason := refusal(err)
@@ -56,9 +61,6 @@ func source(peer bool) route.Source {
 	}
 	return route.SourceLocal
 }
-
-// errSelf says that the other end is ourselves or a copy of us (C22a).
-var errSelf = errors.New("the peer declares our own hop id")
 
 // authorize asks who the session is and what it may do.
 func (r *Relay) authorize(ctx context.Context, sess *lite.Session, info transport.Info) (auth.Grant, error) {
