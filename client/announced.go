@@ -76,6 +76,9 @@ func (c *Client) Announced(ctx context.Context, prefix string) (*Announcements, 
 	return a, nil
 }
 
+// Prefix is what was asked for, normalized.
+func (a *Announcements) Prefix() string { return a.prefix }
+
 func newAnnouncements(link *link, prefix string) *Announcements {
 	return &Announcements{
 		link: link, prefix: prefix, bell: newBell(), over: make(chan struct{}),

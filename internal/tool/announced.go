@@ -124,7 +124,7 @@ func awaitAnnounced(ctx context.Context, cl *client.Client, path string, limit t
 		if err != nil {
 			return err
 		}
-		if a.Active && a.Path == path {
+		if a.Active && a.Path == list.Prefix() {
 			return nil
 		}
 	}

@@ -224,7 +224,7 @@ func TestJS(t *testing.T) {
 	r := startRelay(t)
 	pub := start(t, r, nil, "pub", "URL", "demo", "--rate", "100", "--group", "10", "--format", "js", "--size", "1200")
 	pub.out.wait(t, "published")
-	if got := start(t, r, nil, "sub", "URL", "demo", "--format", "js", "--groups", "3").summary(t, true); number(got, "p50_ms") <= 0 {
+	if got := start(t, r, nil, "sub", "URL", "/demo/", "--format", "js", "--groups", "3").summary(t, true); number(got, "p50_ms") <= 0 {
 		t.Errorf("no latency: %v", got)
 	}
 	got := start(t, r, nil, "sub", "URL", "demo", "--groups", "3", "--seconds", "0.5").summary(t, false)
