@@ -59,8 +59,10 @@ func serve(cfg *config.Config, stderr io.Writer, ready func()) error {
 		return err
 	}
 	ready()
+	notifyService(log, serviceReady)
 	log.Info("stopping", "signal", (<-signals).String(), "drain", cfg.DrainTimeout)
-	return drain(r, cfg.DrainTimeout, signals)
+	notifyService(log, serviceStopping)
+	return drain(r, cfg.DrainTimeout, signals, log)
 }
 
 var (
@@ -68,8 +70,11 @@ var (
 	errSecond   = errors.New("a second signal")
 )
 
-// drain gives the sessions time to leave, until the deadline or a second signal.
-func drain(r *relay.Relay, timeout time.Duration, signals <-chan os.Signal) error {
+// closing is how long the last closes may take after the drain.
+const closing = time.Second
+
+// drain gives the sessions time to leave, until the deadline or a second signal. Closes that hang are left behind.
+func drain(r *relay.Relay, timeout time.Duration, signals <-chan os.Signal, log *slog.Logger) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	timer := time.AfterFunc(timeout, func() { cancel(errDeadline) })
@@ -84,7 +89,20 @@ func drain(r *relay.Relay, timeout time.Duration, signals <-chan os.Signal) erro
 		case <-ctx.Done():
 		}
 	}()
-	return r.Shutdown(ctx)
+	done := make(chan error, 1)
+	go func() { done <- r.Shutdown(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(closing):
+		log.Warn("stopped without waiting for everything to close")
+		return nil
+	}
 }
 
 // newLogger writes one line per event: coloured on a terminal, plain key=value elsewhere.

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"net"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -52,6 +54,39 @@ func TestSecondSignal(t *testing.T) {
 	}
 	r.Signal(t, syscall.SIGTERM)
 	if code := r.Wait(t, 2*time.Second); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+// TestServiceManager: the relay says that it is ready once its pages answer, and that it stops.
+func TestServiceManager(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	told := func() string {
+		var b [64]byte
+		if err := l.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := l.Read(b[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	r := drive.StartRelay(t, "relay")
+	if got := told(); got != "READY=1" {
+		t.Errorf("told %q", got)
+	}
+	r.Signal(t, syscall.SIGTERM)
+	if got := told(); got != "STOPPING=1" {
+		t.Errorf("told %q", got)
+	}
+	if code := r.Wait(t, 4*time.Second); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 }
