@@ -1,7 +1,11 @@
 // Package auth decides who may publish and see what.
 //
 // Every session and every one-shot HTTP request is admitted by one [Authorizer], which turns a [Request] into a
-// [Grant] or refuses. Today there is one kind: [Public] rules.
+// [Grant] or refuses. [Public] rules are one, and admit for good. Others are asked again and told of ends, see [Leaser];
+// package lease keeps the life of what they grant, package remote asks an auth server, and package serve is one, in this
+// process or behind HTTP.
+//
+// An answer is one of four: a grant, a refusal, an invalid grant, or none at all. [Error] tells the last three apart.
 package auth
 
 import (
@@ -20,6 +24,7 @@ import (
 var (
 	ErrRefused     = errors.New("refused")
 	ErrUnavailable = errors.New("authorization is unavailable")
+	ErrInvalid     = errors.New("invalid grant")
 )
 
 // Error is a decision against a session, or the lack of one.
@@ -27,21 +32,36 @@ type Error struct {
 	// Status is the HTTP status to answer with: 401 or 403 refuse, anything else is an outage. Session protocols
 	// have no statuses: a refusal is "unauthorized" there, an outage the application code 64+Status.
 	Status int
-	Reason string // for the log; it never quotes a query or token
+	// Invalid: there was an answer, but it breaks the contract (A10). It admits nobody and says nothing about policy.
+	Invalid bool
+	Reason  string // for the log; it never quotes a query or token
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%v: %s", e.Unwrap(), e.Reason) }
 
-// Unwrap leads to ErrRefused or ErrUnavailable.
+// Unwrap leads to ErrRefused, ErrUnavailable or ErrInvalid.
 func (e *Error) Unwrap() error {
-	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
+	switch {
+	case e.Invalid:
+		return ErrInvalid
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 		return ErrRefused
 	}
 	return ErrUnavailable
 }
 
-func refuse(format string, args ...any) error {
+// Refuse is a refusal.
+func Refuse(format string, args ...any) error {
 	return &Error{Status: http.StatusUnauthorized, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Unavailable is an outage.
+func Unavailable(format string, args ...any) error {
+	return &Error{Status: http.StatusBadGateway, Reason: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) error {
+	return &Error{Status: http.StatusBadGateway, Invalid: true, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Transport says how a session came in.
@@ -63,8 +83,21 @@ const (
 	RoleSubscriber Role = "subscriber"
 )
 
-// Request is what is known of a session that wants in. Path and query are as the client sent them.
+// Event says what a Request is about.
+type Event string
+
+// The events of a session's life, as an auth server is told of them (auth 5.2).
+const (
+	EventConnect    Event = "connect"
+	EventRevalidate Event = "revalidate"
+	EventEnd        Event = "end"
+)
+
+// Request is what is known of a session that wants in, or is in. Path and query are as the client sent them.
 type Request struct {
+	ID         string // 32 hex digits, the same in all events of a session; empty where nobody asks again
+	Event      Event  // empty stands for connect
+	Node       string // who asks; may be empty
 	Transport  Transport
 	Remote     string // ip:port
 	Local      string // ip:port, may be empty
@@ -72,18 +105,26 @@ type Request struct {
 	ALPN       string // may be empty
 	Path       string // where it dialed
 	Query      string // without "?"; may hold a credential
+	SetupToken *SetupToken
 	Role       Role
+	TLS        *Identity // the verified certificate of the client; nil = none
 }
 
-// String and LogValue leave out the query (A7).
+// SetupToken is a credential that came in the session's own handshake.
+type SetupToken struct {
+	Kind  uint64 // 0 = what "jwt" is in a query
+	Value []byte
+}
+
+// String and LogValue leave out credentials (A7).
 func (r Request) String() string {
 	return fmt.Sprintf("%s %s path=%q role=%q", r.Transport, r.Remote, r.Path, r.Role)
 }
 
-// GoString hides the query from %#v too.
+// GoString hides them from %#v too.
 func (r Request) GoString() string { return "auth.Request(" + r.String() + ")" }
 
-// LogValue names the client, without the query.
+// LogValue names the client, without credentials.
 func (r Request) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("transport", string(r.Transport)),
@@ -118,8 +159,10 @@ type Grant struct {
 	Publish, Subscribe paths.Set
 	// Expires is when the session must end; zero = never.
 	Expires time.Time
-	Tier    string // label of statistics
-	Peer    bool   // the session is a cluster peer's
+	// Revalidate is when to ask again, counted from the answer; 0 = never.
+	Revalidate time.Duration
+	Tier       string // label of statistics
+	Peer       bool   // the session is a cluster peer's
 }
 
 // For narrows the grant to the role that the client declares (A15): who only publishes needs something to publish and
@@ -129,19 +172,19 @@ func (g Grant) For(role Role) (Grant, error) {
 	case RolePublisher:
 		g.Subscribe = paths.Set{}
 		if g.Publish.Empty() {
-			return Grant{}, refuse("a publisher without anything to publish here")
+			return Grant{}, Refuse("a publisher without anything to publish here")
 		}
 	case RoleSubscriber:
 		g.Publish = paths.Set{}
 		if g.Subscribe.Empty() {
-			return Grant{}, refuse("a subscriber without anything to see here")
+			return Grant{}, Refuse("a subscriber without anything to see here")
 		}
 	case RoleBoth:
 		if g.Publish.Empty() && g.Subscribe.Empty() {
-			return Grant{}, refuse("nothing is granted here")
+			return Grant{}, Refuse("nothing is granted here")
 		}
 	default:
-		return Grant{}, refuse("unknown role %q", role)
+		return Grant{}, Refuse("unknown role %q", role)
 	}
 	return g, nil
 }
@@ -150,4 +193,19 @@ func (g Grant) For(role Role) (Grant, error) {
 type Authorizer interface {
 	// Authorize decides on a request, its role included. It may block until ctx ends; an error is an *Error.
 	Authorize(ctx context.Context, r Request) (Grant, error)
+}
+
+// Leaser is an Authorizer whose grants may end before the session does. It is asked again about every session that it
+// let in, as its grants and operators want it, and told when the session has ended.
+type Leaser interface {
+	Authorizer
+	// End reports the end of a session, at most once and best effort.
+	End(ctx context.Context, r Request, e End)
+}
+
+// End is how a session ended.
+type End struct {
+	Reason         string
+	Duration       time.Duration
+	Sent, Received uint64 // bytes of payload, from the relay's view
 }

@@ -88,23 +88,23 @@ func parseRules(texts []string) ([]paths.Pattern, error) {
 // Authorize grants what the rules match at and below the dialed path. It refuses where that is nothing, and whoever
 // presents a credential (A7): nobody here could tell whether it is good.
 func (p *Public) Authorize(_ context.Context, r Request) (Grant, error) {
-	if r.Token() != "" {
-		return Grant{}, refuse("a token was presented, but only public rules are configured")
+	if r.Token() != "" || r.SetupToken != nil {
+		return Grant{}, Refuse("a token was presented, but only public rules are configured")
 	}
 	root, err := paths.Clean(r.Path)
 	if err != nil {
-		return Grant{}, refuse("path: %v", err)
+		return Grant{}, Refuse("path: %v", err)
 	}
 	below, err := paths.All.Rooted(root)
 	if err != nil {
-		return Grant{}, refuse("path: %v", err)
+		return Grant{}, Refuse("path: %v", err)
 	}
 	g := Grant{Root: root}
 	if g.Publish, err = p.publish.Intersect(below); err != nil {
-		return Grant{}, refuse("path: %v", err)
+		return Grant{}, Refuse("path: %v", err)
 	}
 	if g.Subscribe, err = p.subscribe.Intersect(below); err != nil {
-		return Grant{}, refuse("path: %v", err)
+		return Grant{}, Refuse("path: %v", err)
 	}
 	return g.For(r.Role)
 }

@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"lite":                       {"lite/message", "media", "paths", "route", "session", "transport", "wire"},
 	"origin":                     {"media", "paths", "route", "session"},
 	"auth":                       {"internal/strictjson", "paths"},
+	"auth/lease":                 {"auth"},
+	"auth/remote":                {"auth"},
 	"auth/token":                 {"internal/httpcache", "internal/strictjson", "paths"},
 	"cluster":                    {"internal/backoff", "paths", "route"},
 	"cluster/peerlist":           {"cluster", "internal/filewatch", "internal/httpcache", "internal/strictjson"},

@@ -1,0 +1,241 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	randv2 "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/moqmesh/moqmesh/auth"
+)
+
+// Limits of questions.
+const (
+	// askTimeout bounds one question (A9).
+	askTimeout = 10 * time.Second
+	// maxRefreshes is how many sessions are asked about again at the same time, and how many ends are reported. Others
+	// wait; new sessions do not wait for them.
+	maxRefreshes = 128
+	// endGrace is how long Close waits for ends that are not reported yet.
+	endGrace = 2 * time.Second
+)
+
+// Config is what New takes. Only Authorizer is required.
+type Config struct {
+	Authorizer auth.Authorizer
+	// Node is reported as who asks; may be empty.
+	Node string
+	// NoRecovery turns the recovery cache off: then nobody new comes in during an outage.
+	NoRecovery bool
+	// StaleWindow is for how long a session stays beyond the time at which it should have been asked about again; nil =
+	// up to the end of its grant.
+	StaleWindow *time.Duration
+	// Chance is the source of jitter, in [0, 1); nil = random.
+	Chance func() float64
+	Logger *slog.Logger // nil discards
+}
+
+// Manager admits sessions and keeps their leases. Its methods may be called concurrently.
+type Manager struct {
+	cfg    Config
+	leaser auth.Leaser // nil: nobody is asked again
+	log    *slog.Logger
+
+	refreshing, ending chan struct{} // slots
+
+	life context.Context // ends endGrace after Close has begun
+	stop context.CancelFunc
+	wg   sync.WaitGroup // reports of ends
+
+	counters counters
+
+	mu       sync.Mutex
+	recovery *recovery // nil: off
+	leases   map[string]*Lease
+	outage   time.Time // since when nothing was answered; zero = it was
+	closed   bool
+}
+
+// New returns a manager. The caller must Close it.
+func New(cfg Config) *Manager {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Chance == nil {
+		cfg.Chance = randv2.Float64
+	}
+	m := &Manager{
+		cfg: cfg, log: cfg.Logger, leases: make(map[string]*Lease),
+		refreshing: make(chan struct{}, maxRefreshes), ending: make(chan struct{}, maxRefreshes),
+	}
+	m.leaser, _ = cfg.Authorizer.(auth.Leaser)
+	if m.leaser != nil && !cfg.NoRecovery {
+		m.recovery = newRecovery()
+	}
+	m.life, m.stop = context.WithCancel(context.Background())
+	return m
+}
+
+// newID is 32 random hex digits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Open asks whether a session may come in. ID, Event and Node of the request are filled in. It blocks for at most 10 s,
+// or until ctx ends, which should be when the client has left. The error is an *auth.Error, or the cause of ctx. The
+// caller must Close the lease.
+func (m *Manager) Open(ctx context.Context, r auth.Request) (*Lease, error) {
+	r.ID, r.Event, r.Node = newID(), auth.EventConnect, m.cfg.Node
+	l := &Lease{m: m, req: r, asked: questionOf(r), started: time.Now(), pushed: make(chan struct{}, 1), done: make(chan struct{})}
+	askCtx, cancel := context.WithTimeout(ctx, askTimeout)
+	g, err := m.ask(askCtx, l.asked, r)
+	cancel()
+	now := time.Now()
+	if err == nil {
+		g, err = g.At(now)
+	}
+	at, recovered := now, false
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		m.report(r, auth.End{Reason: ReasonDropped, Duration: now.Sub(l.started)}) // it may have been let in
+		return nil, context.Cause(ctx)
+	case errors.Is(err, auth.ErrUnavailable):
+		if g, at, recovered = m.recall(now, l.asked); !recovered {
+			return nil, err
+		}
+		m.counters.recovered.Add(1)
+		m.log.Info("admitted from the recovery cache", "request", r, "granted", now.Sub(at).Round(time.Millisecond))
+	default:
+		return nil, err
+	}
+	l.grant = g
+	if m.leaser != nil {
+		l.machine = newMachine(m.cfg.StaleWindow, m.cfg.Chance, now, g, at, recovered)
+	}
+	m.mu.Lock()
+	m.leases[r.ID] = l
+	m.mu.Unlock()
+	return l, nil
+}
+
+// ask puts a question and learns from the answer.
+func (m *Manager) ask(ctx context.Context, q question, r auth.Request) (auth.Grant, error) {
+	asked := time.Now()
+	g, err := m.cfg.Authorizer.Authorize(ctx, r)
+	if m.leaser == nil {
+		m.counters.count(r.Event, err)
+		return g, err
+	}
+	now := time.Now()
+	if err == nil {
+		_, err = g.At(now)
+	}
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) { // nobody waits for the answer any more
+		return g, err
+	}
+	m.counters.count(r.Event, err)
+	m.mu.Lock()
+	if m.recovery != nil && err == nil {
+		m.recovery.granted(now, asked, q, g)
+	} else if m.recovery != nil && errors.Is(err, auth.ErrRefused) {
+		m.recovery.denied(now, q)
+	}
+	since, outage := m.outage, errors.Is(err, auth.ErrUnavailable)
+	switch {
+	case outage && since.IsZero():
+		m.outage = now
+	case !outage:
+		m.outage = time.Time{}
+	}
+	m.mu.Unlock()
+	switch {
+	case outage && since.IsZero():
+		m.log.Warn("authorization is unavailable: running sessions keep their grants", "error", err)
+	case !outage && !since.IsZero():
+		m.log.Info("authorization is available again", "outage", now.Sub(since).Round(time.Millisecond))
+	}
+	return g, err
+}
+
+func (m *Manager) recall(now time.Time, q question) (g auth.Grant, at time.Time, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.recovery == nil {
+		return auth.Grant{}, time.Time{}, false
+	}
+	return m.recovery.recall(now, q)
+}
+
+// Revalidate asks again about the sessions of these ids, and returns those that are asked about: it carries no verdict
+// of its own.
+func (m *Manager) Revalidate(ids []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for _, id := range ids {
+		if l := m.leases[id]; l != nil && l.machine != nil {
+			l.push()
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// report tells of an end in the background. After Close has waited for long enough nothing is told any more.
+func (m *Manager) report(r auth.Request, e auth.End) {
+	if m.leaser == nil {
+		return
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return
+	}
+	m.wg.Add(1)
+	m.mu.Unlock()
+	r.Event = auth.EventEnd
+	go func() {
+		defer m.wg.Done()
+		ctx, cancel := context.WithTimeout(m.life, askTimeout)
+		defer cancel()
+		if acquire(ctx, m.ending) {
+			defer func() { <-m.ending }()
+			m.leaser.End(ctx, r, e)
+		}
+	}()
+}
+
+func acquire(ctx context.Context, slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// forget drops a lease that has been closed.
+func (m *Manager) forget(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.leases, id)
+}
+
+// Close waits for ends that are being reported, at most 2 s, and returns when every goroutine of the manager has ended.
+// Leases must have been closed before.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	timer := time.AfterFunc(endGrace, m.stop)
+	m.wg.Wait()
+	timer.Stop()
+	m.stop()
+}
