@@ -122,6 +122,7 @@ func (c *Client) Authorize(ctx context.Context, r auth.Request) (auth.Grant, err
 
 // End implements auth.Leaser.
 func (c *Client) End(ctx context.Context, r auth.Request, e auth.End) {
+	r.Event = auth.EventEnd
 	status, _, err := c.post(ctx, auth.EncodeRequest(r, &e), false)
 	if err == nil && status > 299 {
 		err = fmt.Errorf("status %d", status)

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"auth":                       {"internal/strictjson", "paths"},
 	"auth/lease":                 {"auth"},
 	"auth/remote":                {"auth"},
+	"auth/serve":                 {"auth", "auth/token", "paths"},
 	"auth/token":                 {"internal/httpcache", "internal/strictjson", "paths"},
 	"cluster":                    {"internal/backoff", "paths", "route"},
 	"cluster/peerlist":           {"cluster", "internal/filewatch", "internal/httpcache", "internal/strictjson"},
