@@ -218,6 +218,32 @@ func closeReaches(t *testing.T, closer, other transport.Conn) {
 	afterClose(t, other, told)
 }
 
+// TestResetsOfTheEnd has a user who gives up its streams when the session has ended: the peer must not take that for what
+// happened.
+func TestResetsOfTheEnd(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		client, server := w.pair(t)
+		ctx := timeout(t)
+		const streams = 100
+		ends := make(chan error, streams)
+		for range streams {
+			out := must(client.OpenStream(ctx))(t)
+			write(t, out, "x")
+			in := must(server.AcceptStream(ctx))(t)
+			read(t, in, "x")
+			context.AfterFunc(client.Context(), func() { out.Reset(1); out.Stop(1) })
+			go func() {
+				_, err := in.Read(make([]byte, 1))
+				ends <- err
+			}()
+		}
+		client.Close(5, "over")
+		for range streams {
+			wantSessionEnd(t, <-ends, transport.SessionError{Code: 5, Reason: "over", Remote: true})
+		}
+	})
+}
+
 // blocked starts every call that can wait for the peer and yields their errors.
 func blocked(ctx context.Context, c transport.Conn, s [2]transport.Stream) <-chan error {
 	calls := []func() error{

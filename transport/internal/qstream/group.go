@@ -102,6 +102,15 @@ func (g *Group) Err(err error) error {
 	return err
 }
 
+// wire is the number that ends a stream with a code. Once the session is over it is the group's, whatever the stream's user
+// has to say: the peer may hear of it before it hears of the end, and must not take it for a reset of that stream.
+func (g *Group) wire(code uint64) quic.StreamErrorCode {
+	if g.code != 0 && g.ends.SessionGone(false) != nil {
+		return g.code
+	}
+	return g.codes.wire(code)
+}
+
 func (g *Group) isGone(err *quic.StreamError) bool { return g.code != 0 && err.ErrorCode == g.code }
 
 // streamContext is the context of a sending side. Its cause is a transport error, which a context

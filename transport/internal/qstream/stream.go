@@ -89,7 +89,7 @@ func (g *Group) closeError(err error, ctx context.Context) error {
 // Reset implements transport.SendStream.
 func (s *SendStream) Reset(code uint64) {
 	s.group.forget(s.str)
-	s.str.CancelWrite(s.group.codes.wire(code))
+	s.str.CancelWrite(s.group.wire(code))
 }
 
 // SetWriteDeadline implements transport.SendStream.
@@ -129,7 +129,7 @@ func (s *ReceiveStream) Read(p []byte) (int, error) {
 }
 
 // Stop implements transport.ReceiveStream.
-func (s *ReceiveStream) Stop(code uint64) { s.str.CancelRead(s.group.codes.wire(code)) }
+func (s *ReceiveStream) Stop(code uint64) { s.str.CancelRead(s.group.wire(code)) }
 
 // SetReadDeadline implements transport.ReceiveStream.
 func (s *ReceiveStream) SetReadDeadline(t time.Time) error { return s.str.SetReadDeadline(t) }
@@ -168,7 +168,7 @@ func (s *Stream) Close() error {
 // Reset implements transport.SendStream.
 func (s *Stream) Reset(code uint64) {
 	s.group.forget(s.str)
-	s.str.CancelWrite(s.group.codes.wire(code))
+	s.str.CancelWrite(s.group.wire(code))
 }
 
 // SetWriteDeadline implements transport.SendStream.
@@ -190,7 +190,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 }
 
 // Stop implements transport.ReceiveStream.
-func (s *Stream) Stop(code uint64) { s.str.CancelRead(s.group.codes.wire(code)) }
+func (s *Stream) Stop(code uint64) { s.str.CancelRead(s.group.wire(code)) }
 
 // SetReadDeadline implements transport.ReceiveStream.
 func (s *Stream) SetReadDeadline(t time.Time) error { return s.str.SetReadDeadline(t) }
