@@ -208,6 +208,8 @@ var families = map[string]string{
 	"moq_relay_accept_failures_total": "counter", "moq_relay_accept_stalled_seconds": "gauge", "moq_relay_draining_sessions": "gauge",
 	"moqmesh_sessions": "gauge", "moqmesh_routes": "gauge", "moqmesh_holds_pending": "gauge", "moqmesh_upstream_subscriptions": "gauge",
 	"moqmesh_failovers_total": "counter", "moqmesh_duplicate_frames_total": "counter", "moqmesh_cache_bytes": "gauge", "moqmesh_cache_groups": "gauge",
+	"moqmesh_cache_capacity_bytes": "gauge", "moqmesh_tracks": "gauge", "moqmesh_readers": "gauge", "moqmesh_refusals_total": "counter",
+	"moqmesh_peers": "gauge", "moqmesh_peer_list_failing": "gauge",
 	"moqmesh_cache_evictions_total": "counter", "moqmesh_dials_total": "counter", "moqmesh_dial_failures_total": "counter",
 }
 
@@ -243,7 +245,7 @@ func TestMetricsAreAlwaysThere(t *testing.T) {
 			}
 		case !strings.HasPrefix(line, "#"):
 			rows++
-			if !strings.HasSuffix(line, " 0") || strings.Contains(line, "{") {
+			if !strings.HasSuffix(line, " 0") || strings.Contains(line, "{") && !strings.HasPrefix(line, `moqmesh_peers{state="`) {
 				t.Errorf("row %q", line)
 			}
 		}
@@ -251,8 +253,8 @@ func TestMetricsAreAlwaysThere(t *testing.T) {
 	if diff := cmp.Diff(families, have); diff != "" {
 		t.Error(diff)
 	}
-	if rows != 12 {
-		t.Errorf("%d rows without labels, want 12", rows)
+	if rows != 21 { // one per family without labels, and one per state of a peer
+		t.Errorf("%d rows, want 21", rows)
 	}
 	if !slices.IsSortedFunc(slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "# TYPE") }), strings.Compare) {
 		t.Error("families are not in order")
@@ -277,6 +279,7 @@ func TestMetricsRows(t *testing.T) {
 		Own: admin.OwnMetrics{
 			Sessions: 23, Routes: 24, HoldsPending: 25, UpstreamSubscriptions: 26, Failovers: 27, DuplicateFrames: 28,
 			CacheBytes: 29, CacheGroups: 30, CacheEvictions: 31, Dials: 32, DialFailures: 33,
+			Tracks: 34, Readers: 35, Refusals: 36, CacheCapacity: 37, Peers: map[string]int{"waiting": 38}, PeerListFailing: true,
 		},
 	}})
 	want := []string{
@@ -297,6 +300,8 @@ func TestMetricsRows(t *testing.T) {
 		`moqmesh_sessions 23`, `moqmesh_routes 24`, `moqmesh_holds_pending 25`, `moqmesh_upstream_subscriptions 26`, `moqmesh_failovers_total 27`,
 		`moqmesh_duplicate_frames_total 28`, `moqmesh_cache_bytes 29`, `moqmesh_cache_groups 30`, `moqmesh_cache_evictions_total 31`,
 		`moqmesh_dials_total 32`, `moqmesh_dial_failures_total 33`,
+		`moqmesh_tracks 34`, `moqmesh_readers 35`, `moqmesh_refusals_total 36`, `moqmesh_cache_capacity_bytes 37`,
+		`moqmesh_peers{state="waiting"} 38`, `moqmesh_peers{state="connected"} 0`, `moqmesh_peer_list_failing 1`,
 	}
 	for _, line := range want {
 		if !slices.Contains(lines, line) {

@@ -108,18 +108,40 @@ var relayMetrics = []metric{
 }
 
 // ownMetrics are only ours.
+// peerStates are always all there, so that queries of one do not come back empty.
+var peerStates = []string{"connected", "dialing", "draining", "waiting"}
+
 var ownMetrics = []metric{
 	ownGauge("sessions", "Live sessions, accepted and dialed.", func(o *OwnMetrics) int64 { return int64(o.Sessions) }),
 	ownGauge("routes", "Routes known.", func(o *OwnMetrics) int64 { return int64(o.Routes) }),
 	ownGauge("holds_pending", "Changes of routes that wait to be announced.", func(o *OwnMetrics) int64 { return int64(o.HoldsPending) }),
 	ownGauge("upstream_subscriptions", "Subscriptions of this relay at publishers and peers.", func(o *OwnMetrics) int64 { return int64(o.UpstreamSubscriptions) }),
 	ownCounter("failovers", "Tracks that went on from another source.", func(o *OwnMetrics) uint64 { return o.Failovers }),
+	ownCounter("refusals", "Sources that refused a track, or ended it with an error.", func(o *OwnMetrics) uint64 { return o.Refusals }),
+	ownGauge("tracks", "Tracks known.", func(o *OwnMetrics) int64 { return int64(o.Tracks) }),
+	ownGauge("readers", "Subscriptions that are served.", func(o *OwnMetrics) int64 { return int64(o.Readers) }),
 	ownCounter("duplicate_frames", "Frames received again and dropped.", func(o *OwnMetrics) uint64 { return o.DuplicateFrames }),
 	ownGauge("cache_bytes", "Memory held by groups.", func(o *OwnMetrics) int64 { return o.CacheBytes }),
+	ownGauge("cache_capacity_bytes", "Most memory for groups; 0 = no limit.", func(o *OwnMetrics) int64 { return o.CacheCapacity }),
 	ownGauge("cache_groups", "Groups held.", func(o *OwnMetrics) int64 { return int64(o.CacheGroups) }),
 	ownCounter("cache_evictions", "Groups dropped for lack of memory or of readers.", func(o *OwnMetrics) uint64 { return o.CacheEvictions }),
 	ownCounter("dials", "Attempts to reach a peer.", func(o *OwnMetrics) uint64 { return o.Dials }),
 	ownCounter("dial_failures", "Attempts to reach a peer that led to no session.", func(o *OwnMetrics) uint64 { return o.DialFailures }),
+	{
+		"moqmesh_peers", "Peers that are dialed, by the state of the dial.", prometheus.GaugeValue,
+		[]string{"state"},
+		func(m *Metrics, row func(float64, ...string)) {
+			for _, state := range peerStates {
+				row(float64(m.Own.Peers[state]), state)
+			}
+		},
+	},
+	ownGauge("peer_list_failing", "1 while the list of cluster.connect_api cannot be used.", func(o *OwnMetrics) int64 {
+		if o.PeerListFailing {
+			return 1
+		}
+		return 0
+	}),
 }
 
 // collector reads the relay's counters when metrics are asked for.

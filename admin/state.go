@@ -121,10 +121,17 @@ type OwnMetrics struct {
 	Routes                int
 	HoldsPending          int // changes of routes that wait to be announced
 	UpstreamSubscriptions int
+	Tracks, Readers       int    // logical tracks, and subscriptions that are served from them
 	Failovers             uint64 // tracks that went on from another source
+	Refusals              uint64 // sources that refused a track, or ended it with an error
 	DuplicateFrames       uint64 // received again and dropped
 	CacheBytes            int64
+	CacheCapacity         int64 // 0 = unbounded
 	CacheGroups           int
 	CacheEvictions        uint64
 	Dials, DialFailures   uint64 // of peers
+	// Peers counts those that are dialed, by the state of their dial; states that nobody is in may be left out.
+	Peers map[string]int
+	// PeerListFailing says that the list of peers cannot be used as it is now.
+	PeerListFailing bool
 }

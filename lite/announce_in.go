@@ -89,10 +89,11 @@ type advert struct {
 // run reads until the stream or ctx ends.
 func (l *listener) run(ctx context.Context) error {
 	v := l.s.version
-	st, err := l.s.conn.OpenStream(ctx)
+	opened, err := l.s.conn.OpenStream(ctx)
 	if err != nil {
 		return err
 	}
+	st := l.s.tally(opened, session.ControlAnnounce)
 	req := message.AnnounceRequest{Prefix: l.prefix, ExcludeHop: message.Hop(l.s.cfg.Hop)}
 	b, err := req.Append(message.StreamAnnounce.Append(nil), v)
 	if err != nil {

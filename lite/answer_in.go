@@ -178,6 +178,8 @@ func (u *upstream) admitLocked(sequence uint64) error {
 // datagram passes a datagram on.
 func (u *upstream) datagram(m message.Datagram) {
 	if u.admit(m.Sequence) != nil {
+		u.s.counters.Received.StaleDatagrams.Add(1)
+		u.s.counters.Received.StaleBytes.Add(uint64(len(m.Payload)))
 		return
 	}
 	u.s.counters.Received.Datagrams.Add(1)

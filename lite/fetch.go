@@ -64,7 +64,7 @@ func (s *Session) writeFetch(ctx context.Context, r *request, g *media.GroupRead
 		if err != nil {
 			return err
 		}
-		if _, err := r.Write(b.Bytes()); err != nil {
+		if _, err := r.content().Write(b.Bytes()); err != nil {
 			return err
 		}
 		s.counters.Sent.Frames.Add(uint64(b.Frames()))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/session"
 )
 
 // Goaway asks the peer to leave and connect to uri, or to where it is connected now if that is empty. It does not
@@ -32,7 +33,7 @@ func (s *Session) sendGoaway(uri string) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { refuse(st, StreamCancelled) })()
-	if _, err := st.Write(b); err != nil {
+	if _, err := s.tally(st, session.ControlGoaway).Write(b); err != nil {
 		return err
 	}
 	if err := st.Close(); err != nil {

@@ -68,6 +68,10 @@ func (s *Session) readFrames(in *input, w *media.GroupWriter, progress *atomic.U
 			ts = s.receiveTime()
 		}
 		if err := w.WriteFrame(ts, payload); err != nil {
+			if errors.Is(err, media.ErrOld) {
+				s.counters.Received.StaleFrames.Add(1)
+				s.counters.Received.StaleBytes.Add(uint64(len(payload)))
+			}
 			return &frameError{writeCode(err), err}
 		}
 		progress.Add(1)

@@ -43,8 +43,17 @@ func (w *worker) send(g *media.GroupReader) {
 		}
 	}
 	if w.isOld(err) {
-		w.sv.s.counters.Sent.StaleGroups.Add(1)
+		w.sv.s.stale(g, b)
 	}
+}
+
+// stale counts a group that is given up because it is too old, with what was not sent of it: b and what follows.
+func (s *Session) stale(g *media.GroupReader, b media.Batch) {
+	frames, bytes := g.Left()
+	sent := &s.counters.Sent
+	sent.StaleGroups.Add(1)
+	sent.StaleFrames.Add(uint64(frames + b.Frames()))
+	sent.StaleBytes.Add(uint64(bytes + b.PayloadBytes()))
 }
 
 // open opens the stream of a group and ranks it; it returns end, or why there is no stream. Waiting for stream credit
@@ -129,7 +138,7 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 	case errors.Is(err, io.EOF):
 		_ = st.Close()
 	case w.isOld(err):
-		sent.StaleGroups.Add(1)
+		w.sv.s.stale(g, b)
 		st.Reset(StreamOld)
 	default:
 		st.Reset(endCode(err))

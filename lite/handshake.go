@@ -10,6 +10,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/session"
 	"github.com/moqmesh/moqmesh/transport"
 )
 
@@ -167,6 +168,7 @@ func (s *Session) sendSetup(ctx context.Context, m message.Setup) error {
 	if _, err := st.Write(b); err != nil {
 		return err
 	}
+	s.counters.ControlSent[session.ControlSession].Add(uint64(len(b)))
 	var stopped *transport.StreamError
 	if err := st.Close(); err != nil && !errors.As(err, &stopped) {
 		return err
@@ -230,6 +232,9 @@ func (s *Session) receiveSetup(st transport.ReceiveStream, in *input) error {
 	var m message.Setup
 	if err := in.message(s.version, &m, message.MaxSetupBody); err != nil {
 		return violationf("SETUP: %w", err)
+	}
+	if b, err := m.Append(message.UniSetup.Append(nil), s.version); err == nil {
+		s.counters.ControlReceived[session.ControlSession].Add(uint64(len(b))) // but for what we do not know
 	}
 	s.applySetup(m)
 	s.spawn(func() { // nothing waits for the FIN, but stopping the stream before it might fail the peer's handshake

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/session"
 	"github.com/moqmesh/moqmesh/transport"
 )
 
@@ -16,10 +17,11 @@ var inbandVersions = []message.Version{message.Lite02, message.Lite01}
 // acceptInband answers CLIENT_SETUP on the client's first bidirectional stream (moq-lite 1.4). All parameters are
 // ignored, the path included.
 func (s *Session) acceptInband(ctx context.Context) error {
-	st, err := s.conn.AcceptStream(ctx)
+	accepted, err := s.conn.AcceptStream(ctx)
 	if err != nil {
 		return err
 	}
+	st := s.tally(accepted, session.ControlSession)
 	defer resetOnDone(ctx, st)()
 	in := newInput(st, controlBuffer)
 	hello, err := message.ReadClientSetup(in)
@@ -69,10 +71,11 @@ func (s *Session) connectInband(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := s.conn.OpenStream(ctx)
+	opened, err := s.conn.OpenStream(ctx)
 	if err != nil {
 		return err
 	}
+	st := s.tally(opened, session.ControlSession)
 	defer resetOnDone(ctx, st)()
 	if _, err := st.Write(b); err != nil {
 		return err

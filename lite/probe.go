@@ -160,10 +160,11 @@ func (s *Session) Probe(ctx context.Context, report func(Estimate)) error {
 	if err != nil {
 		return err
 	}
-	q := &query{Stream: st, s: s, ctx: ctx, in: newGroupInput(st, &s.frames)}
+	q := &query{tallied: s.tally(st, session.ControlProbe), s: s, ctx: ctx}
+	q.in = newGroupInput(q, &s.frames)
 	q.stop = context.AfterFunc(ctx, func() { refuse(st, StreamCancelled) })
 	defer q.close()
-	if _, err := st.Write(message.StreamProbe.Append(nil)); err != nil {
+	if _, err := q.Write(message.StreamProbe.Append(nil)); err != nil {
 		return q.error(err)
 	}
 	for {

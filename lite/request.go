@@ -21,7 +21,7 @@ var (
 
 // request is a bidirectional stream that the peer opened.
 type request struct {
-	transport.Stream
+	*tallied
 	s       *Session
 	in      *input
 	pending slots
@@ -33,6 +33,7 @@ func (r *request) serve() {
 	defer r.start()
 	_ = r.SetReadDeadline(time.Now().Add(r.s.cfg.RequestTimeout))
 	typ, err := message.ReadStreamType(r.in, r.s.version)
+	r.is(classOf(typ))
 	switch {
 	case err != nil && typ == message.StreamProbe: // 01, 02
 		refuse(r, StreamInternal)

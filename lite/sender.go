@@ -96,7 +96,7 @@ func (sv *serving) open(ctx context.Context, path, track string) error {
 	if err != nil {
 		return err
 	}
-	sv.s.counters.Sent.SubscriptionsOpened.Add(1)
+	sv.s.viewed.open(path, &sv.s.counters.Sent)
 	sv.reader, sv.media = reader, reader.Media()
 	sv.mu.Lock()
 	sv.ready = true

@@ -48,6 +48,8 @@ type Session struct {
 	advertID  atomic.Uint64 // the last one given
 
 	frames frameBudget
+	viewed viewers       // by the peer
+	views  viewers       // by us
 	in     subscriptions // ours
 	out    served        // the peer's
 	opener opener
@@ -220,7 +222,8 @@ func (s *Session) acceptStreams() {
 			_ = s.fail(err)
 			return
 		}
-		r := &request{Stream: st, s: s, in: newInput(st, controlBuffer), pending: pending}
+		t := s.tallyLater(st)
+		r := &request{tallied: t, s: s, in: newInput(t, controlBuffer), pending: pending}
 		s.spawn(r.serve)
 	}
 }

@@ -78,6 +78,7 @@ func (s *Session) Subscribe(ctx context.Context, req session.SubscribeRequest, c
 	}
 	u := &upstream{
 		s:       s,
+		path:    req.Path,
 		copy:    copy,
 		sub:     req.Subscription,
 		settled: make(chan struct{}, 1),
@@ -92,7 +93,7 @@ func (s *Session) Subscribe(ctx context.Context, req session.SubscribeRequest, c
 	if err := s.in.add(u, s.cfg.Limits.Subscriptions); err != nil {
 		return nil, err
 	}
-	s.counters.Received.SubscriptionsOpened.Add(1)
+	s.views.open(u.path, &s.counters.Received)
 	s.wantDatagrams()
 	err := u.request(ctx, req.Path, req.Track)
 	if err == nil && !s.spawn(u.run) {
@@ -131,6 +132,7 @@ func bounds(sub media.Subscription, v message.Version) message.Bounds {
 type upstream struct {
 	s    *Session
 	id   uint64
+	path string
 	st   transport.Stream
 	copy *media.Copy
 
@@ -167,10 +169,11 @@ func (u *upstream) request(ctx context.Context, path, track string) error {
 	if err != nil {
 		return err
 	}
-	st, err := u.s.conn.OpenStream(ctx)
+	opened, err := u.s.conn.OpenStream(ctx)
 	if err != nil {
 		return err
 	}
+	st := u.s.tally(opened, session.ControlSubscribe)
 	u.st = st
 	stop := context.AfterFunc(ctx, func() { refuse(st, StreamCancelled) })
 	if _, err = st.Write(b); !stop() {
@@ -276,7 +279,7 @@ func (u *upstream) finish(err error) {
 		_ = u.st.SetReadDeadline(time.Now().Add(grace))
 	}
 	u.settle()
-	u.s.counters.Received.SubscriptionsClosed.Add(1)
+	u.s.views.close(u.path, &u.s.counters.Received)
 	if last {
 		close(u.done)
 	}

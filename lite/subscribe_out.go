@@ -92,7 +92,7 @@ func (s *Session) serveSubscribe(r *request) {
 	r.Stop(StreamInternal)
 	if sv.reader != nil {
 		sv.reader.Close()
-		s.counters.Sent.SubscriptionsClosed.Add(1)
+		s.viewed.close(m.Broadcast, &s.counters.Sent)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/session"
-	"github.com/moqmesh/moqmesh/transport"
 )
 
 // serveTrack answers TRACK with TRACK_INFO (05 and later).
@@ -70,7 +69,7 @@ func (s *Session) TrackInfo(ctx context.Context, path, track string) (media.Info
 // query is a request of ours that is answered on its stream. Its own side stays open until the answer is complete: a
 // FIN would cancel it (moq-lite 4.2).
 type query struct {
-	transport.Stream
+	*tallied
 	s    *Session
 	ctx  context.Context // of the caller
 	in   *input
@@ -91,9 +90,14 @@ func (s *Session) ask(ctx context.Context, typ message.StreamType, m message.Enc
 	if err != nil {
 		return nil, err
 	}
-	q := &query{Stream: st, s: s, ctx: ctx, in: newGroupInput(st, &s.frames)}
+	q := &query{tallied: s.tally(st, classOf(typ)), s: s, ctx: ctx}
+	if typ == message.StreamFetch { // the answer is content
+		q.in = newGroupInput(st, &s.frames)
+	} else {
+		q.in = newGroupInput(q, &s.frames)
+	}
 	q.stop = context.AfterFunc(ctx, func() { refuse(st, StreamCancelled) })
-	if _, err := st.Write(b); err != nil {
+	if _, err := q.Write(b); err != nil {
 		defer q.close()
 		return nil, q.error(err)
 	}

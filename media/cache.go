@@ -24,6 +24,7 @@ type CacheStats struct {
 	Capacity int64 // 0 = unbounded
 	Groups   int64
 	Tracks   int64
+	Repeated uint64 // frames received again, from another copy, and dropped since the start
 	Evicted  uint64 // groups evicted since the start, because idle or under pressure
 }
 
@@ -36,6 +37,7 @@ type Cache struct {
 	used     atomic.Int64
 	groups   atomic.Int64
 	tracks   atomic.Int64
+	repeated atomic.Uint64
 	evicted  atomic.Uint64
 	// stamps is the sum of the last uses of all groups, for their average.
 	stamps atomic.Int64
@@ -69,6 +71,7 @@ func (c *Cache) Stats() CacheStats {
 	return CacheStats{
 		Bytes: c.used.Load(), Capacity: c.capacity.Load(), Groups: c.groups.Load(),
 		Tracks: c.tracks.Load(), Evicted: c.evicted.Load(),
+		Repeated: c.repeated.Load(),
 	}
 }
 

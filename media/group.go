@@ -70,6 +70,7 @@ func (g *group) add(i, ts uint64, payload, own []byte) (more bool, err error) {
 	}
 	switch g.splice.offer(i) {
 	case drop:
+		g.track.cache.repeated.Add(1)
 		return false, nil
 	case hold:
 		if g.early == nil {

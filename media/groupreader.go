@@ -150,6 +150,20 @@ func (r *GroupReader) condemned() (uint64, bool) {
 	return x.condemned(x.after(r.g.seq), r.reader.view(), r.reader.budget)
 }
 
+// Left is what of the group is there and was not returned by Next: frames and their payload bytes.
+func (r *GroupReader) Left() (frames, bytes int) {
+	t := r.g.track
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := r.g
+	for i := max(r.frame, g.base); i < min(r.end(), g.base+uint64(len(g.log.frames))); i++ {
+		f := g.log.frames[i-g.base]
+		frames++
+		bytes += len(f.body(g.log.chunks[f.chunk].buf))
+	}
+	return frames, bytes
+}
+
 // Close frees the reader's hold on the group. Calling it again does nothing.
 func (r *GroupReader) Close() {
 	var wk wakes

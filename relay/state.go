@@ -58,8 +58,16 @@ func (s state) Metrics() admin.Metrics {
 	o, c := r.origin.Counters(), r.cache.Stats()
 	m.Own = admin.OwnMetrics{
 		Sessions: live, Routes: o.Routes, HoldsPending: o.HoldsPending, UpstreamSubscriptions: o.Upstreams,
-		Failovers:  o.Failovers,
-		CacheBytes: c.Bytes, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted,
+		Failovers: o.Failovers, Refusals: o.Refusals, Tracks: o.Tracks, Readers: o.Readers,
+		DuplicateFrames: c.Repeated,
+		CacheBytes:      c.Bytes, CacheCapacity: c.Capacity, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted,
+		Peers: make(map[string]int),
+	}
+	for _, p := range r.Peers() {
+		m.Own.Peers[string(p.State)]++
+	}
+	if l := r.peerList.Load(); l != nil && l.Status().Error != "" {
+		m.Own.PeerListFailing = true
 	}
 	if c := r.cluster.Load(); c != nil {
 		n := c.Counters()
@@ -70,14 +78,30 @@ func (s state) Metrics() admin.Metrics {
 
 // totals are the sums over the ended sessions of one tier.
 type totals struct {
-	opened, closed uint64
-	sent, received admin.ContentMetrics
+	opened, closed               uint64
+	sent, received               admin.ContentMetrics
+	controlSent, controlReceived [session.ControlClasses]uint64
 }
 
 // add sums up the counters of a session.
 func (t *totals) add(c *session.Counters) {
 	addTraffic(&t.sent, &c.Sent)
 	addTraffic(&t.received, &c.Received)
+	for class := range t.controlSent {
+		t.controlSent[class] += c.ControlSent[class].Load()
+		t.controlReceived[class] += c.ControlReceived[class].Load()
+	}
+}
+
+// byClass leaves out classes of which nothing was seen.
+func byClass(sums *[session.ControlClasses]uint64) map[admin.ControlClass]uint64 {
+	out := make(map[admin.ControlClass]uint64)
+	for class, n := range sums {
+		if n > 0 {
+			out[admin.ControlClass(session.ControlClass(class).String())] = n
+		}
+	}
+	return out
 }
 
 func addTraffic(m *admin.ContentMetrics, t *session.Traffic) {
@@ -86,6 +110,11 @@ func addTraffic(m *admin.ContentMetrics, t *session.Traffic) {
 	m.Groups += t.Groups.Load()
 	m.Datagrams += t.Datagrams.Load()
 	m.StaleGroups += t.StaleGroups.Load()
+	m.StaleFrames += t.StaleFrames.Load()
+	m.StaleDatagrams += t.StaleDatagrams.Load()
+	m.StaleBytes += t.StaleBytes.Load()
+	m.ViewersOpened += t.ViewersOpened.Load()
+	m.ViewersClosed += t.ViewersClosed.Load()
 	m.Fetches += t.Fetches.Load()
 	m.AnnouncesStarted += t.AnnouncesStarted.Load()
 	m.AnnouncesEnded += t.AnnouncesEnded.Load()
@@ -109,6 +138,7 @@ func (g *registry) metrics() (tiers []admin.TierMetrics, live, draining int) {
 		t := sums[name]
 		tiers = append(tiers, admin.TierMetrics{
 			Tier: name, SessionsOpened: t.opened, SessionsClosed: t.closed, Publisher: t.sent, Subscriber: t.received,
+			ControlSent: byClass(&t.controlSent), ControlReceived: byClass(&t.controlReceived),
 		})
 	}
 	if g.draining {

@@ -6,6 +6,8 @@ import "sync/atomic"
 type Counters struct {
 	Sent     Traffic // we were the publisher
 	Received Traffic // we were the subscriber
+	// Control bytes by class: messages and what frames them, not the content.
+	ControlSent, ControlReceived [ControlClasses]atomic.Uint64
 }
 
 // Traffic counts one direction.
@@ -13,6 +15,50 @@ type Traffic struct {
 	Bytes, Frames, Groups, Datagrams         atomic.Uint64 // payload bytes
 	AnnouncesStarted, AnnouncesEnded         atomic.Uint64
 	SubscriptionsOpened, SubscriptionsClosed atomic.Uint64
-	Fetches                                  atomic.Uint64
-	StaleGroups                              atomic.Uint64 // reset or skipped because too old
+	// Viewers are sessions that watch a broadcast, however many of its tracks.
+	ViewersOpened, ViewersClosed atomic.Uint64
+	Fetches                      atomic.Uint64
+	// Groups that were reset or skipped because they were too old, and what was lost with them as far as it was there:
+	// frames, datagrams, payload bytes of both.
+	StaleGroups, StaleFrames, StaleDatagrams, StaleBytes atomic.Uint64
+}
+
+// ControlClass says what control messages are about.
+type ControlClass uint8
+
+// The classes.
+const (
+	ControlOther ControlClass = iota
+	ControlSession
+	ControlAnnounce
+	ControlTrackInfo
+	ControlSubscribe
+	ControlFetch
+	ControlProbe
+	ControlAuth
+	ControlGoaway
+	ControlClasses // how many there are
+)
+
+func (c ControlClass) String() string {
+	switch c {
+	case ControlSession:
+		return "session"
+	case ControlAnnounce:
+		return "announce"
+	case ControlTrackInfo:
+		return "track_info"
+	case ControlSubscribe:
+		return "subscribe"
+	case ControlFetch:
+		return "fetch"
+	case ControlProbe:
+		return "probe"
+	case ControlAuth:
+		return "auth"
+	case ControlGoaway:
+		return "goaway"
+	default:
+		return "other"
+	}
 }
