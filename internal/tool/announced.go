@@ -46,7 +46,7 @@ func (c *Announced) Run(ctx context.Context, s *Streams) error {
 		return err
 	}
 	cfg.Role = client.RoleSubscriber
-	cl, err := client.Dial(ctx, c.URL, cfg)
+	cl, err := dial(ctx, c.URL, cfg)
 	if err != nil {
 		return over(ctx, err)
 	}

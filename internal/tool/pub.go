@@ -61,7 +61,7 @@ func (c *Pub) Run(ctx context.Context, s *Streams) error {
 		return err
 	}
 	cfg.Role, cfg.Hop = client.RolePublisher, route.Hop(c.Hop)
-	cl, err := client.Dial(ctx, c.URL, cfg)
+	cl, err := dial(ctx, c.URL, cfg)
 	if err != nil {
 		return over(ctx, err)
 	}

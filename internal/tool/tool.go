@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,6 +75,27 @@ func (d *Dial) config(s *Streams) (client.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// How long commands try an address where nobody listens, and how often: they may have been started beside the relay.
+const (
+	dialPatience = 3 * time.Second
+	dialPause    = 100 * time.Millisecond
+)
+
+// dial connects to a relay.
+func dial(ctx context.Context, rawURL string, cfg client.Config) (*client.Client, error) {
+	for end := time.Now().Add(dialPatience); ; {
+		cl, err := client.Dial(ctx, rawURL, cfg)
+		if !errors.Is(err, syscall.ECONNREFUSED) || !time.Now().Before(end) {
+			return cl, err
+		}
+		select {
+		case <-time.After(dialPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // untilSignal derives a context that ends at the first interrupt or SIGTERM.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -497,4 +498,42 @@ func TestOutputFails(t *testing.T) {
 	if err := parsed.Run(); err == nil || !strings.Contains(err.Error(), "closed pipe") {
 		t.Errorf("ends with %v", err)
 	}
+}
+
+// TestEarlyCommand dials an address where nobody listens yet.
+func TestEarlyCommand(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	started := make(chan *relay.Relay, 1)
+	time.AfterFunc(300*time.Millisecond, func() {
+		defer close(started)
+		public, err := auth.NewPublic(auth.PublicRules{Both: []string{"**"}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r, err := relay.New(relay.Config{
+			Listen:       endpoint.Config{Addr: addr},
+			Certificates: tlsconf.Config{Generate: []string{"localhost"}},
+			Web:          relay.Web{HTTP: addr},
+			Auth:         public,
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		started <- r
+	})
+	cl, err := dial(t.Context(), "http://"+addr+"/", client.Config{})
+	if r := <-started; r != nil {
+		defer r.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl.Close()
 }

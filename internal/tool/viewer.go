@@ -88,7 +88,7 @@ func (v *viewer) view(ctx context.Context, cfg client.Config, slots chan struct{
 // subscribe connects, waits for the announcement, and subscribes.
 func (v *viewer) subscribe(ctx context.Context, cfg client.Config, slots chan struct{}) (*client.Client, *client.TrackReader, error) {
 	slots <- struct{}{}
-	cl, err := client.Dial(ctx, v.c.URL, cfg)
+	cl, err := dial(ctx, v.c.URL, cfg)
 	<-slots
 	if err != nil {
 		return nil, nil, err
