@@ -179,7 +179,7 @@ func TestReadFrame(t *testing.T) {
 			t.Errorf("frame %d: %+v, %v", i, f, err)
 		}
 	}
-	if _, err := g.ReadFrame(w); err != io.EOF {
+	if _, err := g.ReadFrame(w); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last: %v", err)
 	}
 }

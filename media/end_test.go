@@ -111,23 +111,23 @@ func TestClose(t *testing.T) {
 		t.Error("not woken")
 	}
 	v.read()
-	if v.err != errGone || !errors.Is(v.ended[5], errGone) {
+	if !errors.Is(v.err, errGone) || !errors.Is(v.ended[5], errGone) {
 		t.Errorf("ended with %v, group 5 with %v", v.err, v.ended[5])
 	}
-	if _, err := g5.Poll(); err != errGone {
+	if _, err := g5.Poll(); !errors.Is(err, errGone) {
 		t.Errorf("open group: %v", err)
 	}
 	if b, err := g4.Poll(); err != nil || b.Frames() != 3 {
 		t.Errorf("a complete group that is held can be read to its end: %d frames, %v", b.Frames(), err)
 	}
-	if err := five.write(0); err != errGone {
+	if err := five.write(0); !errors.Is(err, errGone) {
 		t.Errorf("write = %v", err)
 	}
 	if _, err := r.track.NewCopy(nil).Group(9, 0); !errors.Is(err, media.ErrCancelled) {
 		t.Errorf("group on a closed track: %v", err)
 	}
 	late := r.track.NewReader(any2, new(wakeups))
-	if _, err := late.Next(); err != errGone {
+	if _, err := late.Next(); !errors.Is(err, errGone) {
 		t.Errorf("new reader: %v", err)
 	}
 	late.Close()
@@ -135,7 +135,7 @@ func TestClose(t *testing.T) {
 		t.Errorf("closed reader: %v", err)
 	}
 	g, f := r.track.Fetch(4, 0)
-	if _, err := g.Poll(); err != errGone || f != nil {
+	if _, err := g.Poll(); !errors.Is(err, errGone) || f != nil {
 		t.Errorf("fetch: %v", err)
 	}
 	g.Close()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"testing"
 	"time"
@@ -25,7 +26,9 @@ type world struct {
 	streams []*feed
 	readers []*audience
 	brought map[*group]*truth
+	edge    uint64 // streams begin around here
 	ended   bool
+	whole   int // groups that readers have read to their end
 }
 
 // truth is what the streams of a group brought.
@@ -63,7 +66,7 @@ type audience struct {
 
 func (a *audience) Wake() { a.wakes++ }
 
-const modelGroups = 14
+const modelGroups = 60
 
 // length is the number of frames of a group.
 func length(seq uint64) uint64 { return 1 + seq%4 }
@@ -90,8 +93,24 @@ func (w *world) newCopy(t *rapid.T) {
 	w.copies = append(w.copies, c)
 }
 
-func pick[T any](t *rapid.T, from []T, name string) T {
-	return from[rapid.IntRange(0, len(from)-1).Draw(t, name)]
+// among draws a number below n, evenly: rapid's own ranges and samples prefer small ones.
+func among(t *rapid.T, n uint64, name string) uint64 {
+	v := uint64(0)
+	for _, bit := range rapid.SliceOfN(rapid.Bool(), 2+bits.Len64(n), 2+bits.Len64(n)).Draw(t, name) {
+		if v <<= 1; bit {
+			v++
+		}
+	}
+	return v % n
+}
+
+func oneIn(t *rapid.T, n uint64, name string) bool { return among(t, n, name) == n-1 }
+
+func pick[T any](t *rapid.T, from []T, name string) T { return from[among(t, uint64(len(from)), name)] }
+
+// near draws a group around the live edge.
+func (w *world) near(t *rapid.T) uint64 {
+	return min(w.edge-min(w.edge, 4)+among(t, 6, "seq"), modelGroups-1)
 }
 
 func deref(p *Position) any {
@@ -111,10 +130,10 @@ func (w *world) aggregate() Subscription {
 }
 
 func (w *world) closeCopy(t *rapid.T) {
-	if len(w.copies) == 0 {
+	if len(w.copies) == 0 || !oneIn(t, 2, "close") {
 		return
 	}
-	i := rapid.IntRange(0, len(w.copies)-1).Draw(t, "copy")
+	i := int(among(t, uint64(len(w.copies)), "copy"))
 	w.copies[i].Close()
 	w.copies = slices.Delete(w.copies, i, i+1)
 }
@@ -124,10 +143,11 @@ func (w *world) open(t *rapid.T) {
 		return
 	}
 	c := pick(t, w.copies, "copy")
-	seq := rapid.Uint64Range(0, modelGroups-1).Draw(t, "seq")
+	seq := w.near(t)
+	w.edge = min(max(w.edge, seq+1), modelGroups-1)
 	from := uint64(0)
-	if rapid.IntRange(0, 2).Draw(t, "inside") == 0 {
-		from = rapid.Uint64Range(0, length(seq)).Draw(t, "from")
+	if oneIn(t, 4, "inside") {
+		from = among(t, length(seq)+1, "from")
 	}
 	old := w.track.index.get(seq)
 	wr, err := c.Group(seq, from)
@@ -160,7 +180,7 @@ func (w *world) write(t *rapid.T) {
 	w.brought[f.g].frames[f.next] = true
 	err := f.w.WriteFrame(w.stamp(f.g.seq, f.next), content(f.g.seq, f.next))
 	f.next++
-	if err == nil && f.g.indexed {
+	if err == nil && w.track.expiry > 0 { // else nothing new came, and the next frame looks
 		w.expired(t)
 	}
 }
@@ -171,6 +191,9 @@ func (w *world) finish(t *rapid.T) {
 		return
 	}
 	if f.next < length(f.g.seq) {
+		if !oneIn(t, 4, "reset") {
+			return
+		}
 		f.w.Abort(errors.New("reset"))
 		return
 	}
@@ -183,46 +206,42 @@ func (w *world) declare(t *rapid.T) {
 		return
 	}
 	c := pick(t, w.copies, "copy")
-	seq := rapid.Uint64Range(0, modelGroups).Draw(t, "seq")
-	switch rapid.IntRange(0, 3).Draw(t, "what") {
-	case 0:
-		c.Start(seq)
-	case 1:
-		c.End(seq + modelGroups/2)
-	case 2:
-		c.Drop(seq, seq)
+	seq := w.near(t)
+	switch among(t, 12, "what") {
+	case 0, 1, 2:
+		c.Start(seq - min(seq, 2))
 	case 3:
+		c.End(seq + 10)
+	case 4, 5:
+		c.Drop(seq, seq)
+	case 6:
+		c.Limit(&seq)
+	case 7, 8, 9:
 		c.Limit(nil)
-		if rapid.Bool().Draw(t, "limited") {
-			c.Limit(&seq)
-		}
 	}
 }
 
-func subscription(t *rapid.T) Subscription {
-	position := func(name string) *Position {
-		if rapid.Bool().Draw(t, "no "+name) {
-			return nil
+func (w *world) subscription(t *rapid.T) Subscription {
+	s := Subscription{MaxAge: time.Duration(rapid.SampledFrom([]int{0, 5, 10, 30, 1000}).Draw(t, "age")) * time.Millisecond}
+	if oneIn(t, 3, "from") {
+		s.Start = &Position{w.near(t), 0}
+		if oneIn(t, 3, "inside") {
+			s.Start.Frame = among(t, 3, "frame")
 		}
-		return &Position{rapid.Uint64Range(0, modelGroups).Draw(t, name), rapid.Uint64Range(0, 2).Draw(t, name+" frame")}
 	}
-	s := Subscription{
-		MaxAge: time.Duration(rapid.SampledFrom([]int{0, 5, 10, 30, 1000}).Draw(t, "age")) * time.Millisecond,
-		Start:  position("start"), End: position("end"),
+	if oneIn(t, 5, "to") {
+		s.End = &Position{w.near(t) + among(t, 10, "more"), among(t, 3, "frame")}
 	}
-	if s.Start != nil && s.Start.Frame > 0 && rapid.Bool().Draw(t, "whole") {
-		s.Start.Frame = 0
-	}
-	s.Latest = rapid.IntRange(0, 3).Draw(t, "latest") == 0
+	s.Latest = oneIn(t, 4, "latest")
 	return s
 }
 
 func (w *world) join(t *rapid.T) {
-	if len(w.readers) == 4 {
+	if len(w.readers) == 5 {
 		return
 	}
 	a := &audience{held: map[uint64]*GroupReader{}, next: map[uint64]uint64{}, skipped: map[uint64]bool{}}
-	a.r = w.track.NewReader(subscription(t), a)
+	a.r = w.track.NewReader(w.subscription(t), a)
 	w.readers = append(w.readers, a)
 }
 
@@ -235,7 +254,7 @@ func (w *world) reader(t *rapid.T) *audience {
 
 func (w *world) leave(t *rapid.T) {
 	a := w.reader(t)
-	if a == nil {
+	if a == nil || !oneIn(t, 4, "leave") {
 		return
 	}
 	a.r.Close()
@@ -250,7 +269,7 @@ func (w *world) update(t *rapid.T) {
 	if a == nil {
 		return
 	}
-	s := subscription(t)
+	s := w.subscription(t)
 	had := a.r.sub.Start != nil
 	a.r.Update(s)
 	clear(a.skipped)
@@ -302,24 +321,42 @@ func (w *world) pass(t *rapid.T) {
 }
 
 func (w *world) end(t *rapid.T) {
-	if w.ended || rapid.IntRange(0, 9).Draw(t, "end") > 0 {
+	if w.ended || !oneIn(t, 60, "end") {
 		return
 	}
 	w.ended = true
-	w.track.End(rapid.Uint64Range(0, modelGroups).Draw(t, "at"))
+	w.track.End(w.near(t) + among(t, 4, "at"))
+}
+
+// step does a few things, and looks at everything after each.
+func (w *world) step(t *rapid.T) {
+	for range 8 {
+		pick(t, []func(*rapid.T){
+			w.newCopy, w.newCopy, w.closeCopy, w.declare, w.open, w.open, w.open, w.write, w.write, w.write, w.write, w.write,
+			w.write, w.finish, w.finish, w.join, w.leave, w.update, w.drain, w.drain, w.drain, w.pass, w.end,
+		}, "step")(t)
+		w.consistent(t)
+	}
 }
 
 func TestDeliveryModel(t *testing.T) {
+	runs, whole := 0, 0
+	defer func() {
+		if whole < runs {
+			t.Errorf("readers got %d whole groups in %d runs: the actions do not reach far enough", whole, runs)
+		}
+	}()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{cache: NewCache(CacheConfig{}), brought: map[*group]*truth{}, now: time.Now(), shift: map[uint64]uint64{}}
+		w := &world{cache: NewCache(CacheConfig{Capacity: int64(among(t, 2, "tight")) * 6 * groupOverhead}), brought: map[*group]*truth{}, now: time.Now(), shift: map[uint64]uint64{}}
 		w.cache.Sweep(w.now)
 		for seq := range uint64(modelGroups) {
-			if rapid.IntRange(0, 7).Draw(t, "rewind") == 0 {
-				w.shift[seq] = rapid.Uint64Range(0, 80).Draw(t, "by")
+			if rapid.IntRange(0, 15).Draw(t, "rewind") == 15 {
+				w.shift[seq] = among(t, 80, "by")
 			}
 		}
 		w.track = w.cache.NewTrack(Info{MaxAge: 40 * time.Millisecond, Timescale: 1000})
 		defer func() {
+			runs, whole = runs+1, whole+w.whole
 			w.track.Close(errors.New("over"))
 			for _, a := range w.readers {
 				for _, g := range a.held {
@@ -330,11 +367,6 @@ func TestDeliveryModel(t *testing.T) {
 				t.Fatalf("left over: %+v", s)
 			}
 		}()
-		t.Repeat(map[string]func(*rapid.T){
-			"newCopy": w.newCopy, "closeCopy": w.closeCopy, "declare": w.declare,
-			"open": w.open, "open2": w.open, "write": w.write, "write2": w.write, "write3": w.write, "finish": w.finish,
-			"join": w.join, "leave": w.leave, "update": w.update, "drain": w.drain, "drain2": w.drain,
-			"pass": w.pass, "end": w.end, "": w.consistent,
-		})
+		t.Repeat(map[string]func(*rapid.T){"step": w.step})
 	})
 }

@@ -262,6 +262,9 @@ func (r *Reader) pin() bool {
 	}
 	if ok {
 		r.start, r.fixed = Position{Group: seq}, true
+		if len(r.taken.s) > 0 {
+			r.track.alarm = 0 // what it holds may be judged by other groups now
+		}
 	}
 	return ok
 }
