@@ -8,10 +8,10 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/moqmesh/moqmesh/config"
 	"github.com/moqmesh/moqmesh/internal/tool"
 )
 
@@ -46,11 +46,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func dispatch(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	switch {
 	case len(args) == 0:
 		return development(stdout, stderr)
 	case args[0] == "relay":
 		return configured(args[1:], stdout, stderr)
+	case args[0] == "--version":
+		args = []string{"version"}
 	}
 	var cmds commands
 	exit := -1
@@ -65,7 +70,7 @@ func dispatch(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w ('moqmesh --help' lists the commands)", err)
 	}
 	return parsed.Run(&tool.Streams{In: stdin, Out: stdout, Err: stderr})
 }
@@ -96,8 +101,3 @@ func version() string {
 	return "moqmesh " + v + revision
 }
 
-// usage prints the flags of the relay.
-func usage(stdout io.Writer) error {
-	fmt.Fprintln(stdout, "Usage: moqmesh relay [FILE.toml] [flags]")
-	return config.Usage(stdout)
-}

@@ -32,7 +32,7 @@ func development(stdout, stderr io.Writer) error {
 func configured(args []string, stdout, stderr io.Writer) error {
 	cfg, err := config.Load(config.Input{Args: args, Env: os.Environ()})
 	if errors.Is(err, config.ErrHelp) {
-		return usage(stdout)
+		return config.Usage(stdout)
 	}
 	if err != nil {
 		return err
