@@ -100,4 +100,3 @@ func version() string {
 	}
 	return "moqmesh " + v + revision
 }
-
