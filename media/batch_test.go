@@ -81,7 +81,7 @@ func TestWireForms(t *testing.T) {
 		for err = nil; err == nil; {
 			err = poll()
 		}
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			rt.Fatal(err)
 		}
 		want := 0

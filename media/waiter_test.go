@@ -67,7 +67,7 @@ func TestWaiterCancel(t *testing.T) {
 		if b, err := g.Next(w); err != nil || b.Frames() != 1 {
 			t.Errorf("%d frames, %v", b.Frames(), err)
 		}
-		if _, err := g.Next(w); err != io.EOF {
+		if _, err := g.Next(w); !errors.Is(err, io.EOF) {
 			t.Errorf("at the end: %v", err)
 		}
 		g.Close()
