@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,8 @@ type Request struct {
 	Local      string // ip:port
 	ServerName string // Host without port, lower case
 	ALPN       string
+	// Certificates is the verified chain of the client, leaf first; empty = it presented none.
+	Certificates []*x509.Certificate
 }
 
 // Admitter admits one-shot requests.

@@ -209,7 +209,8 @@ var families = map[string]string{
 	"moqmesh_sessions": "gauge", "moqmesh_routes": "gauge", "moqmesh_holds_pending": "gauge", "moqmesh_upstream_subscriptions": "gauge",
 	"moqmesh_failovers_total": "counter", "moqmesh_duplicate_frames_total": "counter", "moqmesh_cache_bytes": "gauge", "moqmesh_cache_groups": "gauge",
 	"moqmesh_cache_capacity_bytes": "gauge", "moqmesh_tracks": "gauge", "moqmesh_readers": "gauge", "moqmesh_refusals_total": "counter",
-	"moqmesh_peers": "gauge", "moqmesh_peer_list_failing": "gauge",
+	"moqmesh_peers": "gauge", "moqmesh_peer_list_failing": "gauge", "moqmesh_auth_answers_total": "counter",
+	"moqmesh_auth_ended_total": "counter", "moqmesh_auth_recovered_total": "counter", "moqmesh_auth_stale_sessions": "gauge",
 	"moqmesh_cache_evictions_total": "counter", "moqmesh_dials_total": "counter", "moqmesh_dial_failures_total": "counter",
 }
 
@@ -253,8 +254,8 @@ func TestMetricsAreAlwaysThere(t *testing.T) {
 	if diff := cmp.Diff(families, have); diff != "" {
 		t.Error(diff)
 	}
-	if rows != 21 { // one per family without labels, and one per state of a peer
-		t.Errorf("%d rows, want 21", rows)
+	if rows != 23 { // one per family without labels, and one per state of a peer
+		t.Errorf("%d rows, want 23", rows)
 	}
 	if !slices.IsSortedFunc(slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "# TYPE") }), strings.Compare) {
 		t.Error("families are not in order")

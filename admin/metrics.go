@@ -136,6 +136,29 @@ var ownMetrics = []metric{
 			}
 		},
 	},
+	{
+		"moqmesh_auth_answers_total", "Answers about sessions: to their connect, and when they were asked about again.", prometheus.CounterValue,
+		[]string{"event", "outcome"},
+		func(m *Metrics, row func(float64, ...string)) {
+			for outcome, n := range m.Own.Auth.Connects {
+				row(float64(n), "connect", outcome)
+			}
+			for outcome, n := range m.Own.Auth.Refreshes {
+				row(float64(n), "revalidate", outcome)
+			}
+		},
+	},
+	{
+		"moqmesh_auth_ended_total", "Sessions whose permission ended before they did, by reason.", prometheus.CounterValue,
+		[]string{"reason"},
+		func(m *Metrics, row func(float64, ...string)) {
+			for reason, n := range m.Own.Auth.Ended {
+				row(float64(n), reason)
+			}
+		},
+	},
+	ownCounter("auth_recovered", "Sessions let in during an outage, because they had been granted a moment before.", func(o *OwnMetrics) uint64 { return o.Auth.Recovered }),
+	ownGauge("auth_stale_sessions", "Sessions that keep a grant which could not be renewed.", func(o *OwnMetrics) int64 { return o.Auth.Stale }),
 	ownGauge("peer_list_failing", "1 while the list of cluster.connect_api cannot be used.", func(o *OwnMetrics) int64 {
 		if o.PeerListFailing {
 			return 1

@@ -259,6 +259,9 @@ func request(r *http.Request, path string) Request {
 	}
 	if r.TLS != nil {
 		out.ALPN = r.TLS.NegotiatedProtocol
+		if len(r.TLS.VerifiedChains) > 0 {
+			out.Certificates = r.TLS.VerifiedChains[0]
+		}
 	}
 	return out
 }

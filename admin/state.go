@@ -13,6 +13,14 @@ type Session struct {
 	Role       string          `json:"role,omitempty"`
 	TLS        *ClientIdentity `json:"tls,omitempty"`
 	Started    int64           `json:"started"` // unix seconds
+
+	// What follows is ours alone.
+	Version  string  `json:"version,omitempty"` // of MoQ
+	Tier     string  `json:"tier,omitempty"`
+	Peer     bool    `json:"peer,omitempty"`     // admitted as a relay of the cluster
+	RTT      float64 `json:"rtt_ms,omitempty"`   // smoothed
+	Sent     uint64  `json:"sent,omitempty"`     // payload bytes
+	Received uint64  `json:"received,omitempty"` // payload bytes
 }
 
 // ClientIdentity is a verified client certificate.
@@ -50,6 +58,8 @@ type InternalConfig struct {
 	// Revalidate asks again about the sessions of these ids and returns those that are asked about. Nil = no session
 	// has a lease, so none is.
 	Revalidate func(ids []string) []string
+	// Overview is what the page at / shows, and /overview as JSON. Nil = there is none.
+	Overview func() Overview
 	// Pages are further JSON pages: path with a leading slash, and a function that returns a snapshot.
 	Pages map[string]func() any
 }
@@ -115,6 +125,18 @@ type AcceptMetrics struct {
 	Stalled float64
 }
 
+// AuthMetrics tell how admission fares.
+type AuthMetrics struct {
+	// Connects and Refreshes count answers by outcome: granted, refused, unavailable, invalid.
+	Connects, Refreshes map[string]uint64
+	// Recovered counts sessions that came in during an outage, because they had been granted a moment before.
+	Recovered uint64
+	// Stale is the number of sessions that keep a grant which could not be renewed.
+	Stale int64
+	// Ended counts sessions whose permission ended first, by reason.
+	Ended map[string]uint64
+}
+
 // OwnMetrics are those that the reference does not have. They have the prefix moqmesh_.
 type OwnMetrics struct {
 	Sessions              int // live, accepted and dialed
@@ -130,6 +152,7 @@ type OwnMetrics struct {
 	CacheGroups           int
 	CacheEvictions        uint64
 	Dials, DialFailures   uint64 // of peers
+	Auth                  AuthMetrics
 	// Peers counts those that are dialed, by the state of their dial; states that nobody is in may be left out.
 	Peers map[string]int
 	// PeerListFailing says that the list of peers cannot be used as it is now.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"crypto/x509"
 	"log/slog"
 	"time"
 
@@ -47,8 +48,13 @@ type Config struct {
 	// PeerTier labels the statistics of sessions that we dialed.
 	PeerTier string
 
-	// Auth admits everybody else.
-	Auth auth.Authorizer
+	// Auth admits everybody else. Where it is an auth.Leaser it is asked again about sessions, and told of their ends;
+	// if it has a method Close() the relay calls it in the end.
+	Auth  auth.Authorizer
+	Lease Lease
+
+	// ClientRoots signed the certificates that clients may present on the QUIC listener; nil = none is asked for.
+	ClientRoots *x509.CertPool
 
 	Web Web
 	// Internal is the TCP address of the operators' listener; empty = none. It has no authentication.
@@ -65,6 +71,8 @@ type Web struct {
 	HTTPS string
 	// Certificates are served on HTTPS.
 	Certificates tlsconf.Config
+	// ClientRoots is as that of the QUIC listener, for HTTPS.
+	ClientRoots *x509.CertPool
 }
 
 const defaultHandshake = 10 * time.Second

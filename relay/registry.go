@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/auth/lease"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/session"
 )
@@ -22,7 +24,7 @@ type protocol interface {
 type live struct {
 	protocol
 	id      uint64
-	tier    string
+	tier    string // guarded by the registry
 	dialed  bool
 	peer    bool // of the cluster
 	version message.Version
@@ -33,7 +35,9 @@ type live struct {
 	alpn    string
 	path    string
 	role    string
-	node    string // key of the peer, if dialed
+	node    string         // key of the peer, if dialed
+	lease   *lease.Lease   // nil if dialed
+	tls     *auth.Identity // the client certificate; nil = none
 	started time.Time
 }
 
@@ -73,6 +77,22 @@ func (g *registry) remove(s *live) {
 	t.closed++
 	t.add(s.Counters())
 	g.settle()
+}
+
+// move counts a session under another tier from now on. What has been counted stays where it is: totals do not fall.
+func (g *registry) move(s *live, tier string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.tier == tier || g.byID[s.id] != s {
+		return
+	}
+	now := totalsOf(s.Counters())
+	old, next := g.tier(s.tier), g.tier(tier)
+	old.count(now, 1)
+	next.count(now, minus)
+	old.closed++
+	next.opened++
+	s.tier = tier
 }
 
 // settle closes none when the drain is over. g.mu is held.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/moqmesh/moqmesh/admin"
+	"github.com/moqmesh/moqmesh/auth/lease"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lite"
@@ -35,6 +36,7 @@ type Relay struct {
 	cluster  atomic.Pointer[cluster.Cluster]
 	peerList atomic.Pointer[peerlist.Watch] // nil without cluster.connect_api
 	web      *web
+	leases   *lease.Manager
 
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
@@ -62,6 +64,9 @@ func New(cfg Config) (*Relay, error) {
 		hop, source = randomHop(), "random"
 	}
 	r.cfg.Hop = hop
+	r.leases = lease.New(lease.Config{
+		Authorizer: cfg.Auth, Node: cfg.Node, NoRecovery: cfg.Lease.NoRecovery, StaleWindow: cfg.Lease.StaleWindow, Logger: r.log,
+	})
 	if err := r.bind(); err != nil {
 		r.release()
 		return nil, err
@@ -87,7 +92,7 @@ func (r *Relay) bind() (err error) {
 			return fmt.Errorf("keys of the QUIC listener: %w", err)
 		}
 	}
-	listen.TLS = r.certs.Server(nil)
+	listen.TLS = r.certs.Server(r.cfg.ClientRoots)
 	listen.Protocols = lite.Tokens(r.cfg.Versions)
 	listen.Timeout = r.cfg.Handshake
 	if r.listener, err = endpoint.Listen(listen); err != nil {
@@ -178,6 +183,7 @@ func (r *Relay) release() {
 		_ = r.listener.Close()
 	}
 	r.wg.Wait()
+	r.leases.Close()
 	if r.origin != nil {
 		r.origin.Close()
 	}

@@ -9,15 +9,13 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/auth/lease"
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/transport"
 )
-
-// lanPath is where LAN peers come in; it is never an ordinary path (L12).
-const lanPath = ".cluster"
 
 // admit brings an accepted connection through handshake and admission and serves it until it ends.
 func (r *Relay) admit(conn transport.Conn) {
@@ -31,19 +29,20 @@ func (r *Relay) admit(conn transport.Conn) {
 		log.Debug("handshake failed", "error", err)
 		return
 	}
-	grant, err := r.authorize(ctx, sess, info)
+	admitted, err := r.openSession(sess, info)
 	if errors.Is(err, errSelf) {
 		r.selves.tell(log, info)
 		sess.Close(sessionSelf, selfReason)
 		return
 	}
 	if err != nil {
-		log.Info("session refused", "path", sess.Peer().Path, "error", err)
+		logRefusal(log, sess.Peer().Path, err)
 		code, reason := refusal(err)
 		sess.Close(code, reason)
 		return
 	}
-	r.serve(sess, r.describe(id, sess, info, grant), origin.Peer{
+	grant := admitted.Grant()
+	r.serve(sess, r.describe(id, sess, info, admitted), origin.Peer{
 		ID: id, Hop: sess.Peer().Hop, DeclaredPrice: sess.Peer().Price, Wire: sess.Wire(), Source: source(grant.Peer),
 		Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe, Hidden: grant.Peer,
 		ClusterPeer: grant.Peer,
@@ -60,30 +59,6 @@ func source(peer bool) route.Source {
 		return route.SourcePeer
 	}
 	return route.SourceLocal
-}
-
-// authorize asks who the session is and what it may do.
-func (r *Relay) authorize(ctx context.Context, sess *lite.Session, info transport.Info) (auth.Grant, error) {
-	peer := sess.Peer()
-	if peer.Hop == r.cfg.Hop {
-		return auth.Grant{}, errSelf
-	}
-	if path := strings.Trim(peer.Path, "/"); path == lanPath || strings.HasPrefix(path, lanPath+"/") {
-		return auth.Grant{}, &auth.Error{Status: 403, Reason: "LAN discovery is off here"}
-	}
-	return r.cfg.Auth.Authorize(ctx, auth.Request{
-		Transport: auth.TransportQUIC, Remote: addr(info.Remote), Local: addr(info.Local), ServerName: info.ServerName,
-		ALPN: alpn(info), Path: "/" + strings.TrimPrefix(peer.Path, "/"), Query: peer.Query, Role: role(peer.Role),
-	})
-}
-
-// refusal maps a refused admission to a session code (auth 5.5).
-func refusal(err error) (code uint32, reason string) {
-	var e *auth.Error
-	if !errors.As(err, &e) || errors.Is(err, auth.ErrRefused) {
-		return lite.SessionUnauthorized, "unauthorized"
-	}
-	return lite.CodeApplication + uint32(e.Status), "authorization is unavailable"
 }
 
 func role(r message.Role) auth.Role {
@@ -112,11 +87,13 @@ func alpn(info transport.Info) string {
 }
 
 // describe collects what pages and log lines say of an accepted session.
-func (r *Relay) describe(id uint64, sess *lite.Session, info transport.Info, grant auth.Grant) *live {
+func (r *Relay) describe(id uint64, sess *lite.Session, info transport.Info, admitted *lease.Lease) *live {
+	grant := admitted.Grant()
 	return &live{
 		protocol: sess, id: id, tier: grant.Tier, peer: grant.Peer, version: sess.Version(), kind: string(info.Kind),
-		remote: addr(info.Remote), local: addr(info.Local), name: info.ServerName, alpn: alpn(info),
+		remote: addr(info.Remote), local: addr(info.Local), name: serverName(info), alpn: alpn(info),
 		path: "/" + strings.Trim(sess.Peer().Path, "/"), role: string(role(sess.Peer().Role)), started: time.Now(),
+		lease: admitted, tls: auth.IdentityOf(info.PeerCertificates),
 	}
 }
 
@@ -129,8 +106,10 @@ func (r *Relay) serve(sess *lite.Session, l *live, peer origin.Peer, log *slog.L
 	if l.peer {
 		defer r.watchdog(sess, h, l)()
 	}
+	release := r.hold(l, h, log)
 	err := sess.Run(context.Background(), h, h.Interests())
 	h.Close(err)
+	release(err)
 	r.sessions.remove(l)
 	sent, received := &l.Counters().Sent, &l.Counters().Received
 	log.Info("session closed", "cause", err, "lasted", time.Since(l.started).Round(time.Millisecond),

@@ -3,7 +3,6 @@ package relay
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/session"
@@ -43,8 +42,8 @@ func (s state) Sessions() []admin.Session {
 			continue
 		}
 		out = append(out, admin.Session{
-			ID: strconv.FormatUint(l.id, 10), Node: s.relay.cfg.Node, Transport: "quic", Remote: l.remote, Local: l.local,
-			ServerName: l.name, ALPN: l.alpn, Path: l.path, Role: l.role, Started: l.started.Unix(),
+			ID: l.lease.ID(), Node: s.relay.cfg.Node, Transport: "quic", Remote: l.remote, Local: l.local,
+			ServerName: l.name, ALPN: l.alpn, Path: l.path, Role: l.role, TLS: identity(l.tls), Started: l.started.Unix(),
 		})
 	}
 	return out
@@ -69,6 +68,7 @@ func (s state) Metrics() admin.Metrics {
 	if l := r.peerList.Load(); l != nil && l.Status().Error != "" {
 		m.Own.PeerListFailing = true
 	}
+	m.Own.Auth = authMetrics(r.leases.Counters())
 	if c := r.cluster.Load(); c != nil {
 		n := c.Counters()
 		m.Own.Dials, m.Own.DialFailures = n.Dials, n.Failures
@@ -84,12 +84,29 @@ type totals struct {
 }
 
 // add sums up the counters of a session.
-func (t *totals) add(c *session.Counters) {
-	addTraffic(&t.sent, &c.Sent)
-	addTraffic(&t.received, &c.Received)
+func (t *totals) add(c *session.Counters) { t.count(totalsOf(c), 1) }
+
+// totalsOf reads the counters of a session once.
+func totalsOf(c *session.Counters) *totals {
+	t := &totals{sent: contentOf(&c.Sent), received: contentOf(&c.Received)}
 	for class := range t.controlSent {
-		t.controlSent[class] += c.ControlSent[class].Load()
-		t.controlReceived[class] += c.ControlReceived[class].Load()
+		t.controlSent[class] = c.ControlSent[class].Load()
+		t.controlReceived[class] = c.ControlReceived[class].Load()
+	}
+	return t
+}
+
+// minus takes counters off again: sums wrap around, and what is taken off is in the counters of a live session, which
+// come on top.
+const minus = ^uint64(0)
+
+// count adds what was read, once or minus once. Numbers of sessions are not touched.
+func (t *totals) count(read *totals, times uint64) {
+	addContent(&t.sent, &read.sent, times)
+	addContent(&t.received, &read.received, times)
+	for class := range t.controlSent {
+		t.controlSent[class] += times * read.controlSent[class]
+		t.controlReceived[class] += times * read.controlReceived[class]
 	}
 }
 
@@ -104,22 +121,38 @@ func byClass(sums *[session.ControlClasses]uint64) map[admin.ControlClass]uint64
 	return out
 }
 
-func addTraffic(m *admin.ContentMetrics, t *session.Traffic) {
-	m.Bytes += t.Bytes.Load()
-	m.Frames += t.Frames.Load()
-	m.Groups += t.Groups.Load()
-	m.Datagrams += t.Datagrams.Load()
-	m.StaleGroups += t.StaleGroups.Load()
-	m.StaleFrames += t.StaleFrames.Load()
-	m.StaleDatagrams += t.StaleDatagrams.Load()
-	m.StaleBytes += t.StaleBytes.Load()
-	m.ViewersOpened += t.ViewersOpened.Load()
-	m.ViewersClosed += t.ViewersClosed.Load()
-	m.Fetches += t.Fetches.Load()
-	m.AnnouncesStarted += t.AnnouncesStarted.Load()
-	m.AnnouncesEnded += t.AnnouncesEnded.Load()
-	m.SubscriptionsOpened += t.SubscriptionsOpened.Load()
-	m.SubscriptionsClosed += t.SubscriptionsClosed.Load()
+func contentOf(t *session.Traffic) admin.ContentMetrics {
+	return admin.ContentMetrics{
+		Bytes: t.Bytes.Load(), Frames: t.Frames.Load(), Groups: t.Groups.Load(), Datagrams: t.Datagrams.Load(),
+		StaleBytes: t.StaleBytes.Load(), StaleFrames: t.StaleFrames.Load(),
+		StaleGroups: t.StaleGroups.Load(), StaleDatagrams: t.StaleDatagrams.Load(),
+		Fetches:          t.Fetches.Load(),
+		AnnouncesStarted: t.AnnouncesStarted.Load(), AnnouncesEnded: t.AnnouncesEnded.Load(),
+		SubscriptionsOpened: t.SubscriptionsOpened.Load(), SubscriptionsClosed: t.SubscriptionsClosed.Load(),
+		ViewersOpened: t.ViewersOpened.Load(), ViewersClosed: t.ViewersClosed.Load(),
+	}
+}
+
+func addContent(m, x *admin.ContentMetrics, times uint64) {
+	for _, f := range [][2]*uint64{
+		{&m.Bytes, &x.Bytes},
+		{&m.Frames, &x.Frames},
+		{&m.Groups, &x.Groups},
+		{&m.Datagrams, &x.Datagrams},
+		{&m.StaleBytes, &x.StaleBytes},
+		{&m.StaleFrames, &x.StaleFrames},
+		{&m.StaleGroups, &x.StaleGroups},
+		{&m.StaleDatagrams, &x.StaleDatagrams},
+		{&m.Fetches, &x.Fetches},
+		{&m.AnnouncesStarted, &x.AnnouncesStarted},
+		{&m.AnnouncesEnded, &x.AnnouncesEnded},
+		{&m.SubscriptionsOpened, &x.SubscriptionsOpened},
+		{&m.SubscriptionsClosed, &x.SubscriptionsClosed},
+		{&m.ViewersOpened, &x.ViewersOpened},
+		{&m.ViewersClosed, &x.ViewersClosed},
+	} {
+		*f[0] += times * *f[1]
+	}
 }
 
 // metrics sums up ended and live sessions by tier; it also tells how many live, and how many of them are told to go.

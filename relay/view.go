@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/auth"
+	"github.com/moqmesh/moqmesh/auth/lease"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/route"
@@ -20,19 +22,21 @@ type admitter struct{ relay *Relay }
 // Admit implements admin.Admitter.
 func (a admitter) Admit(ctx context.Context, req admin.Request) (admin.View, error) {
 	r := a.relay
-	grant, err := r.cfg.Auth.Authorize(ctx, auth.Request{
+	admitted, err := r.open(ctx, auth.Request{
 		Transport: auth.TransportHTTP, Remote: req.Remote, Local: req.Local, ServerName: req.ServerName,
-		ALPN: req.ALPN, Path: req.Path, Query: req.Query, Role: auth.RoleSubscriber,
+		ALPN: req.ALPN, Path: req.Path, Query: req.Query, Role: auth.RoleSubscriber, TLS: auth.IdentityOf(req.Certificates),
 	})
 	if err != nil {
+		logRefusal(r.log.With("remote", req.Remote, "transport", "http"), req.Path, err)
 		return nil, statusOf(err)
 	}
 	viewCtx, cancel := context.WithCancel(r.life)
-	id := r.ids.Add(1)
-	v := &view{ctx: viewCtx, cancel: cancel}
+	grant := admitted.Grant()
+	v := &view{ctx: viewCtx, cancel: cancel, relay: r, lease: admitted}
 	v.session = r.origin.Attach(origin.Peer{
-		ID: id, Wire: route.WireLocal, Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe,
+		ID: r.ids.Add(1), Wire: route.WireLocal, Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe,
 	}, nil)
+	admitted.Hold(viewHolder{cancel})
 	return v, nil
 }
 
@@ -42,7 +46,7 @@ func statusOf(err error) error {
 	if errors.As(err, &e) {
 		return &admin.StatusError{Status: e.Status, Err: err}
 	}
-	return &admin.StatusError{Status: http.StatusInternalServerError, Err: err}
+	return &admin.StatusError{Status: http.StatusServiceUnavailable, Err: err}
 }
 
 // view is what one HTTP request sees.
@@ -50,15 +54,22 @@ type view struct {
 	session *origin.Session
 	ctx     context.Context // of the admission, not of one call: it ends with the relay
 	cancel  context.CancelFunc
+	relay   *Relay
+	lease   *lease.Lease
+	sent    atomic.Uint64 // bytes of payload
 }
 
 // Context implements admin.View.
 func (v *view) Context() context.Context { return v.ctx }
 
 // Close implements admin.View.
-func (v *view) Close(string) {
+func (v *view) Close(reason string) {
+	if v.relay.life.Err() != nil {
+		reason = "shutdown"
+	}
 	v.cancel()
 	v.session.Close(nil)
+	v.lease.Close(reason, v.sent.Load(), 0)
 }
 
 // Announced implements admin.View.
@@ -89,7 +100,7 @@ func (v *view) Fetch(ctx context.Context, track string, group *uint64) (admin.Gr
 		if err != nil {
 			return nil, notFound(err)
 		}
-		return &fetched{group: g, waiter: media.NewWaiter(), done: func() {}}, nil
+		return &fetched{view: v, group: g, waiter: media.NewWaiter(), done: func() {}}, nil
 	}
 	return v.latest(ctx, track)
 }
@@ -131,7 +142,7 @@ func (v *view) latest(ctx context.Context, track string) (admin.Group, error) {
 			reader.Close()
 			return nil, notFound(err)
 		case g != nil:
-			return &fetched{group: g, waiter: media.NewWaiter(), done: reader.Close}, nil
+			return &fetched{view: v, group: g, waiter: media.NewWaiter(), done: reader.Close}, nil
 		}
 		select {
 		case <-wake:
@@ -165,6 +176,7 @@ func (w waker) Wake() {
 
 // fetched is one group on its way into an HTTP body.
 type fetched struct {
+	view   *view
 	group  *media.GroupReader
 	waiter *media.Waiter
 	done   func()
@@ -178,6 +190,7 @@ func (f *fetched) Next(ctx context.Context) ([]byte, error) {
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	f.view.sent.Add(uint64(len(frame.Payload)))
 	return frame.Payload, err
 }
 

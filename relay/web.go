@@ -58,7 +58,7 @@ func (w *web) https(h http.Handler) (err error) {
 	if w.certs, err = tlsconf.Open(w.relay.cfg.Web.Certificates); err != nil {
 		return fmt.Errorf("certificates of web.https: %w", err)
 	}
-	return w.listen("web", "https", w.relay.cfg.Web.HTTPS, h, w.certs.Server(nil))
+	return w.listen("web", "https", w.relay.cfg.Web.HTTPS, h, w.certs.Server(w.relay.cfg.Web.ClientRoots))
 }
 
 // listen binds one address; an empty one means no listener.
@@ -145,7 +145,8 @@ func (w *web) metrics() []admin.AcceptMetrics {
 // internal is what the operators' pages read.
 func (r *Relay) internal() admin.InternalConfig {
 	return admin.InternalConfig{
-		State: state{r},
+		State:      state{r},
+		Revalidate: r.leases.Revalidate,
 		PathMatcher: func(pattern string) (func(string) bool, error) {
 			p, err := paths.Parse(pattern)
 			if err != nil {

@@ -229,7 +229,7 @@ func (m *Manager) forget(id string) {
 }
 
 // Close waits for ends that are being reported, at most 2 s, and returns when every goroutine of the manager has ended.
-// Leases must have been closed before.
+// An authorizer that can be closed is. Leases must have been closed before.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -238,4 +238,7 @@ func (m *Manager) Close() {
 	m.wg.Wait()
 	timer.Stop()
 	m.stop()
+	if c, ok := m.cfg.Authorizer.(interface{ Close() }); ok {
+		c.Close()
+	}
 }

@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"cluster":                    {"internal/backoff", "paths", "route"},
 	"cluster/peerlist":           {"cluster", "internal/filewatch", "internal/httpcache", "internal/strictjson"},
 	"admin":                      {},
-	"relay":                      {"admin", "auth", "cluster", "cluster/peerlist", "lite", "lite/message", "media", "origin", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
+	"relay":                      {"admin", "auth", "auth/lease", "cluster", "cluster/peerlist", "lite", "lite/message", "media", "origin", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
 	"config":                     {"auth", "cluster", "cluster/peerlist", "internal/backoff", "lite/message", "media", "paths", "relay", "route", "transport/endpoint", "transport/tlsconf"},
 	"client":                     {"lite", "lite/message", "media", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
 	"cmd/moqmesh":                {"config", "internal/tool", "relay"},
