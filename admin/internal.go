@@ -31,6 +31,14 @@ func (in *internal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		method, serve = http.MethodPost, in.revalidate
 	case "/metrics":
 		serve = in.metrics.ServeHTTP
+	case "/":
+		if in.Overview != nil {
+			serve = in.overview
+		}
+	case "/overview":
+		if in.Overview != nil {
+			serve = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, in.Overview()) }
+		}
 	default:
 		if page := in.Pages[r.URL.Path]; page != nil {
 			serve = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, page()) }

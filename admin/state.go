@@ -13,6 +13,14 @@ type Session struct {
 	Role       string          `json:"role,omitempty"`
 	TLS        *ClientIdentity `json:"tls,omitempty"`
 	Started    int64           `json:"started"` // unix seconds
+
+	// What follows is ours alone.
+	Version  string  `json:"version,omitempty"` // of MoQ
+	Tier     string  `json:"tier,omitempty"`
+	Peer     bool    `json:"peer,omitempty"`     // admitted as a relay of the cluster
+	RTT      float64 `json:"rtt_ms,omitempty"`   // smoothed
+	Sent     uint64  `json:"sent,omitempty"`     // payload bytes
+	Received uint64  `json:"received,omitempty"` // payload bytes
 }
 
 // ClientIdentity is a verified client certificate.
@@ -50,6 +58,8 @@ type InternalConfig struct {
 	// Revalidate asks again about the sessions of these ids and returns those that are asked about. Nil = no session
 	// has a lease, so none is.
 	Revalidate func(ids []string) []string
+	// Overview is what the page at / shows, and /overview as JSON. Nil = there is none.
+	Overview func() Overview
 	// Pages are further JSON pages: path with a leading slash, and a function that returns a snapshot.
 	Pages map[string]func() any
 }

@@ -119,7 +119,7 @@ func (c *Cluster) start(e Entry) {
 		cfg: &c.cfg, counters: &c.counters, entry: e, cancel: cancel,
 		log:   c.cfg.Logger.With("peer", e.Name()),
 		pause: backoff.New(c.cfg.Backoff, c.cfg.Rand),
-		state: Status{Key: e.key, Name: e.Name(), State: StateDialing, Since: time.Now()},
+		state: Status{Key: e.key, Name: e.Name(), Cost: e.effectiveCost(), State: StateDialing, Since: time.Now()},
 	}
 	c.dials[e.key] = d
 	c.loops.Go(func() {

@@ -548,8 +548,8 @@ func TestStatusAsJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf(`[{"key":"https://a/x","name":"https://a:443","source":"lan","state":"connected","since":"2000-01-01T00:00:00Z","attempts":1,"sessions":[%d]},`+
-			`{"key":"https://b/","name":"https://b:443","source":"lan","state":"waiting","since":"2000-01-01T00:00:00Z","attempts":1,`+
+		want := fmt.Sprintf(`[{"key":"https://a/x","name":"https://a:443","source":"lan","cost":1,"state":"connected","since":"2000-01-01T00:00:00Z","attempts":1,"sessions":[%d]},`+
+			`{"key":"https://b/","name":"https://b:443","source":"lan","cost":1,"state":"waiting","since":"2000-01-01T00:00:00Z","attempts":1,`+
 			`"last_error":"connection lost","last_error_at":"2000-01-01T00:00:00Z","next_dial":"2000-01-01T00:00:00.5Z","sessions":[]}]`, id)
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Error(diff)

@@ -42,7 +42,7 @@ func (e Entry) effectiveCost() uint64 {
 	if e.hasCost {
 		return e.cost
 	}
-	return defaultCost
+	return DefaultCost
 }
 
 // WithToken adds a shared credential, unless token is empty or the entry has its own (C8).

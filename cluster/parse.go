@@ -11,8 +11,8 @@ import (
 	"github.com/moqmesh/moqmesh/route"
 )
 
-// defaultCost is charged where a link has no price (C6).
-const defaultCost = 1
+// DefaultCost is charged where a link has no price (C6).
+const DefaultCost = 1
 
 // Options say how a list is read.
 type Options struct {

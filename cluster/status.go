@@ -21,6 +21,7 @@ type Status struct {
 	Key    string    `json:"key"`    // URL without query: shows the path, so not for logs
 	Name   string    `json:"name"`   // scheme, host and port
 	Source Source    `json:"source"` // whose settings count
+	Cost   uint64    `json:"cost"`   // what we charge for pulling from the peer
 	State  State     `json:"state"`
 	Since  time.Time `json:"since"` // of the state
 	// Attempts counts the dials since the last session that lasted GoodSession.

@@ -3,6 +3,7 @@ package origin
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/moqmesh/moqmesh/route"
 )
@@ -31,9 +32,33 @@ type TrackInfo struct {
 	Bytes   int64  `json:"bytes"`  // of them
 }
 
+// RouteTable is all that the origin knows of routes, for pages.
+type RouteTable struct {
+	Routes   []RouteInfo    `json:"routes"`   // by prefix, best first
+	Holds    []HoldInfo     `json:"holds"`    // in the order in which they will pass
+	Declined []DeclinedInfo `json:"declined"` // by prefix
+}
+
+// HoldInfo is a change that waits to be told to a session (routing 4.1).
+type HoldInfo struct {
+	Session uint64    `json:"session"` // Peer.ID of who will hear of it
+	Name    string    `json:"name"`    // as it will be told
+	Due     time.Time `json:"due"`
+}
+
+// DeclinedInfo is an advertisement that is no route.
+type DeclinedInfo struct {
+	Prefix  string `json:"prefix"`
+	Session uint64 `json:"session"` // Peer.ID of who sent it
+	Reason  string `json:"reason"`
+}
+
 // Routes lists the routes, by prefix, best first.
-func (o *Origin) Routes() []RouteInfo {
-	m := &listRoutes{reply: make(chan []RouteInfo, 1)}
+func (o *Origin) Routes() []RouteInfo { return o.RouteTable().Routes }
+
+// RouteTable lists routes, held changes and declined advertisements as they are at one moment.
+func (o *Origin) RouteTable() RouteTable {
+	m := &listRoutes{reply: make(chan RouteTable, 1)}
 	out, _ := call(o, m.reply, m) // a closed origin has none
 	return out
 }
@@ -86,29 +111,42 @@ func (o *Origin) Counters() Counters {
 }
 
 type (
-	listRoutes struct{ reply chan []RouteInfo }
+	listRoutes struct{ reply chan RouteTable }
 	listTracks struct{ reply chan []*track }
 	countHolds struct{ reply chan int }
 )
 
 func (m *listRoutes) handle(w *owner) {
-	var out []RouteInfo
-	for _, p := range w.table.Snapshot().Prefixes {
+	out := RouteTable{Routes: []RouteInfo{}, Holds: []HoldInfo{}, Declined: []DeclinedInfo{}}
+	table := w.table.Snapshot()
+	for _, p := range table.Prefixes {
 		for i, r := range p.Routes {
 			info := RouteInfo{
 				Prefix: r.Prefix, Hops: r.Hops, Warm: r.Cost.Warm, Cold: r.Cost.Cold, Source: r.Source.String(),
 				Live: r.Live, Goaway: r.Goaway,
 			}
-			if s := w.sessions[r.Session]; s != nil {
-				info.Session = s.peer.ID
-			}
+			info.Session = w.peerID(r.Session)
 			if i > 0 {
 				info.Step = r.Step.String()
 			}
-			out = append(out, info)
+			out.Routes = append(out.Routes, info)
+		}
+		for _, d := range p.Declined {
+			out.Declined = append(out.Declined, DeclinedInfo{Prefix: p.Prefix, Session: w.peerID(d.Session), Reason: d.Reason.String()})
 		}
 	}
+	for _, h := range table.Holds {
+		out.Holds = append(out.Holds, HoldInfo{Session: w.peerID(h.Session), Name: h.Name, Due: h.Due.UTC()})
+	}
 	m.reply <- out
+}
+
+// peerID is the number by which others know a session; 0 if it is gone.
+func (w *owner) peerID(id route.SessionID) uint64 {
+	if s := w.sessions[id]; s != nil {
+		return s.peer.ID
+	}
+	return 0
 }
 
 func (m *listTracks) handle(w *owner) {

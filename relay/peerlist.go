@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/transport/tlsconf"
@@ -35,16 +36,19 @@ func listClient(trust tlsconf.ClientConfig) *http.Client {
 
 // clusterPage is what operators see of the cluster.
 func (r *Relay) clusterPage() any {
-	page := struct {
-		Peers []cluster.Status `json:"peers"`
-		List  *peerlist.Status `json:"list,omitempty"` // of cluster.connect_api
-	}{Peers: r.Peers()}
-	if page.Peers == nil {
-		page.Peers = []cluster.Status{}
+	type peer struct {
+		cluster.Status
+		Links []admin.Link `json:"links"`
 	}
-	if l := r.peerList.Load(); l != nil {
-		status := l.Status()
-		page.List = &status
+	page := struct {
+		Peers    []peer          `json:"peers"`
+		Accepted []admin.Link    `json:"accepted"`       // sessions that peers have dialed
+		List     *admin.PeerList `json:"list,omitempty"` // of cluster.connect_api
+	}{Peers: []peer{}, Accepted: acceptedPeers(r.sessions.list()), List: r.overviewList()}
+	status, shown := r.linked()
+	for i, s := range status {
+		s.Key = shown[i].Key
+		page.Peers = append(page.Peers, peer{s, shown[i].Links})
 	}
 	return page
 }

@@ -116,6 +116,13 @@ func (g *registry) tier(name string) *totals {
 	return t
 }
 
+// tierOf is the tier that a session counts under now.
+func (g *registry) tierOf(s *live) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return s.tier
+}
+
 func (g *registry) len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

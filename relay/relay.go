@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/auth/lease"
@@ -27,6 +28,7 @@ import (
 // Relay is a running relay. Its methods may be called concurrently.
 type Relay struct {
 	cfg      Config
+	started  time.Time
 	log      *slog.Logger
 	certs    *tlsconf.Store
 	listener *endpoint.Listener
@@ -56,7 +58,7 @@ func New(cfg Config) (*Relay, error) {
 	if cfg.Auth == nil {
 		return nil, errors.New("relay: nobody can be admitted: no authorizer is configured")
 	}
-	r := &Relay{cfg: cfg, log: cfg.Logger, closed: make(chan struct{})}
+	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, closed: make(chan struct{})}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.sessions.init()
 	hop, source := cfg.Hop, "configured"

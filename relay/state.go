@@ -41,10 +41,12 @@ func (s state) Sessions() []admin.Session {
 		if l.dialed {
 			continue
 		}
-		out = append(out, admin.Session{
+		a := admin.Session{
 			ID: l.lease.ID(), Node: s.relay.cfg.Node, Transport: "quic", Remote: l.remote, Local: l.local,
 			ServerName: l.name, ALPN: l.alpn, Path: l.path, Role: l.role, TLS: identity(l.tls), Started: l.started.Unix(),
-		})
+		}
+		s.relay.detail(l, &a)
+		out = append(out, a)
 	}
 	return out
 }

@@ -154,9 +154,10 @@ func (r *Relay) internal() admin.InternalConfig {
 			}
 			return p.Match, nil
 		},
+		Overview: r.overview,
 		Pages: map[string]func() any{
 			"/cluster": func() any { return r.clusterPage() },
-			"/routes":  func() any { return map[string]any{"routes": r.origin.Routes()} },
+			"/routes":  func() any { return r.origin.RouteTable() },
 			"/tracks":  func() any { return map[string]any{"tracks": r.origin.Tracks()} },
 		},
 	}
