@@ -9,14 +9,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lite/message"
 )
 
-// Config is a checked configuration. It holds no secrets apart from the credentials in Cluster.Peers, which do not
-// print.
+// Config is a checked configuration. It holds no secrets apart from the credentials in Cluster.Peers and in
+// addresses of type Secret, which do not print.
 type Config struct {
 	Listen   Listen
 	Connect  Connect
@@ -46,6 +45,7 @@ type Listen struct {
 type ServerTLS struct {
 	Pairs    []CertPair
 	Generate []string // host names of a self-signed certificate; empty = none
+	Roots    []string // PEM files of the authorities of client certificates; empty = none are asked for
 }
 
 // CertPair names the PEM files of one certificate.
@@ -100,16 +100,12 @@ type Cluster struct {
 	Tier      string             // label of peer sessions in statistics
 }
 
-// Auth is who is let in.
-type Auth struct {
-	Public auth.PublicRules // checked
-}
-
 // Web are the public HTTP listeners.
 type Web struct {
 	HTTPListen  string // TCP host:port; empty = off
 	HTTPSListen string // TCP host:port; empty = off
 	HTTPSPairs  []CertPair
+	HTTPSRoots  []string // as ServerTLS.Roots
 }
 
 // Internal is the listener for operators.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 )
@@ -60,6 +59,9 @@ func (l *loader) certificates() {
 	case l.Web.HTTPSListen == "" && len(l.webCerts) > 0:
 		l.warn(l.origins["web.https.cert"].source, "web.https.cert", "without effect, since web.https.listen is unset")
 	}
+	if l.Web.HTTPSListen == "" && len(l.Web.HTTPSRoots) > 0 {
+		l.warn(l.origins["web.https.root"].source, "web.https.root", "without effect, since web.https.listen is unset")
+	}
 	l.Web.HTTPSPairs = pairUp(l.webCerts, l.webCertKeys)
 }
 
@@ -81,13 +83,6 @@ func (l *loader) clientTLS() {
 	}
 	if (t.Cert == "") != (t.Key == "") {
 		l.fail("connect.tls.cert and connect.tls.key go together", "connect.tls.cert", "connect.tls.key")
-	}
-}
-
-// authRules demands that somebody can connect.
-func (l *loader) authRules() {
-	if _, err := auth.NewPublic(l.Auth.Public); err != nil {
-		l.fail(err.Error(), "auth.public", "auth.public_publish", "auth.public_subscribe")
 	}
 }
 

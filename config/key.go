@@ -16,6 +16,7 @@ type draft struct {
 	certs, certKeys       []string // of listen.tls
 	webCerts, webCertKeys []string // of web.https
 	webSocket             bool
+	auth                  authDraft
 	maxStreams, maxHops   uint64
 }
 

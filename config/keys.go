@@ -21,7 +21,7 @@ var sections = []struct{ name, doc string }{
 	{"connect", "How this relay dials its peers."},
 	{"quic", "Every QUIC connection, accepted or dialed."},
 	{"cluster", "Who this relay is among relays, and which of them it dials."},
-	{"auth", "Who may publish and subscribe. At least one rule is needed."},
+	{"auth", "Who may publish and subscribe. Exactly one decides: an auth server (url), public rules, or rules of this relay (local)."},
 	{"web", "HTTP for the public: /health, /certificate.sha256, /announced and /fetch."},
 	{"internal", "HTTP for operators: /health, /nodes, /sessions, /metrics and more."},
 	{"cache", "What is kept of tracks in memory."},
@@ -65,6 +65,10 @@ var listenKeys = []*key{
 		needed:  true,
 		doc:     "Host names and addresses for a self-signed certificate, made at start and valid for at most 14 days as browsers want it; renewed in time. For development.",
 	}, func(d *draft) *[]string { return &d.Listen.TLS.Generate }),
+	newKey("listen.tls.root", filesKind, about{
+		example: `["/etc/moqmesh/client-ca.pem"]`,
+		doc:     "Certificate authorities of clients, PEM. Clients may then present a certificate; what it is good for, `auth.url` or `auth.local` decide.",
+	}, func(d *draft) *[]string { return &d.Listen.TLS.Roots }),
 }
 
 var connectKeys = []*key{
@@ -188,22 +192,6 @@ var clusterKeys = []*key{
 	}, func(d *draft) *string { return &d.Cluster.Tier }),
 }
 
-var authKeys = []*key{
-	newKey("auth.public", patternsKind, about{
-		example: `["anon/**"]`,
-		needed:  true,
-		doc:     "What anybody may publish and subscribe to. Patterns: `*` is one segment, `**` any number; `anon/**` is everything at and below anon. Whoever presents a token is refused.",
-	}, func(d *draft) *[]string { return &d.Auth.Public.Both }, checkPatterns),
-	newKey("auth.public_publish", patternsKind, about{
-		example: `["in/**"]`,
-		doc:     "What anybody may publish.",
-	}, func(d *draft) *[]string { return &d.Auth.Public.Publish }, checkPatterns),
-	newKey("auth.public_subscribe", patternsKind, about{
-		example: `["out/**"]`,
-		doc:     "What anybody may subscribe to.",
-	}, func(d *draft) *[]string { return &d.Auth.Public.Subscribe }, checkPatterns),
-}
-
 var webKeys = []*key{
 	newKey("web.http.listen", addressKind, about{
 		example: `"[::]:80"`,
@@ -221,6 +209,10 @@ var webKeys = []*key{
 		example: `["/etc/moqmesh/key.pem"]`,
 		doc:     "Private keys for HTTPS.",
 	}, func(d *draft) *[]string { return &d.webCertKeys }),
+	newKey("web.https.root", filesKind, about{
+		example: `["/etc/moqmesh/client-ca.pem"]`,
+		doc:     "Certificate authorities of HTTPS clients, as `listen.tls.root`.",
+	}, func(d *draft) *[]string { return &d.Web.HTTPSRoots }),
 	newKey("web.ws", boolKind, about{
 		def: "false",
 		doc: "WebSocket sessions. Not supported yet, so only false is accepted.",

@@ -22,53 +22,71 @@ type value struct{ toml, text string }
 
 // away has, for every key, two values away from the default and from each other; false and empty ones included.
 var away = map[string][2]value{
-	"listen.bind":                {{`"127.0.0.1:4443"`, "127.0.0.1:4443"}, {`"localhost:1"`, "localhost:1"}},
-	"listen.version":             {{`"moq-lite-05"`, "moq-lite-05"}, {`["moq-lite-03", "moq-lite-06"]`, "moq-lite-03,moq-lite-06"}},
-	"listen.timeout":             {{`"0s"`, "0s"}, {`"1m"`, "1m"}},
-	"listen.tls.cert":            {{`["a.pem"]`, "a.pem"}, {`"b.pem"`, "b.pem"}},
-	"listen.tls.key":             {{`["a.key"]`, "a.key"}, {`"b.key"`, "b.key"}},
-	"listen.tls.generate":        {{`["a", "b"]`, "a,b"}, {`"c"`, "c"}},
-	"connect.bind":               {{`"127.0.0.1:0"`, "127.0.0.1:0"}, {`"[::1]:1"`, "[::1]:1"}},
-	"connect.race":               {{`"0s"`, "0s"}, {`"1s"`, "1s"}},
-	"connect.resolution_delay":   {{`"0s"`, "0s"}, {`"1s"`, "1s"}},
-	"connect.timeout":            {{`"5s"`, "5s"}, {`"1h 30m"`, "1h 30m"}},
-	"connect.version":            {{`"moq-lite-05"`, "moq-lite-05"}, {`["moq-lite-06"]`, "moq-lite-06"}},
-	"connect.backoff.initial":    {{`"50ms"`, "50ms"}, {`"2s"`, "2s"}},
-	"connect.backoff.multiplier": {{`1`, "1"}, {`1.5`, "1.5"}},
-	"connect.goaway.redirect":    {{`"follow"`, "follow"}, {`"ignore"`, "ignore"}},
-	"connect.goaway.handover":    {{`"1s"`, "1s"}, {`"20s"`, "20s"}},
-	"connect.tls.root":           {{`["ca.pem"]`, "ca.pem"}, {`["a.pem", "b.pem"]`, "a.pem,b.pem"}},
-	"connect.tls.system_roots":   {{`false`, "false"}, {`true`, "true"}},
-	"connect.tls.fingerprint":    {{`"` + strings.Repeat("AB:", 31) + `ab"`, strings.Repeat("AB:", 31) + "ab"}, {`["` + strings.Repeat("cd", 32) + `"]`, strings.Repeat("cd", 32)}},
-	"connect.tls.cert":           {{`"c.pem"`, "c.pem"}, {`"d.pem"`, "d.pem"}},
-	"connect.tls.key":            {{`"c.key"`, "c.key"}, {`"d.key"`, "d.key"}},
-	"connect.tls.insecure":       {{`true`, "true"}, {`false`, "false"}},
-	"connect.tls.host_name":      {{`"x"`, "x"}, {`""`, ""}},
-	"quic.idle_timeout":          {{`"5s"`, "5s"}, {`"30s"`, "30s"}},
-	"quic.keep_alive":            {{`"0s"`, "0s"}, {`"4s"`, "4s"}},
-	"quic.max_streams":           {{`1`, "1"}, {`20000`, "20000"}},
-	"quic.receive_window":        {{`1048576`, "1048576"}, {`"1GiB"`, "1GiB"}},
-	"quic.stream_receive_window": {{`"1MB"`, "1MB"}, {`"2MB"`, "2MB"}},
-	"cluster.id":                 {{`1`, "1"}, {`4611686018427387903`, "4611686018427387903"}},
-	"cluster.max_hops":           {{`1`, "1"}, {`31`, "31"}},
-	"cluster.connect":            {{`["https://a/", {url = "https://b/", cost = 0}]`, "https://a/,https://b/?cost=0"}, {`[]`, ""}},
-	"cluster.connect_api":        {{`"https://api.example/peers"`, "https://api.example/peers"}, {`""`, ""}},
-	"cluster.node":               {{`"us.example"`, "us.example"}, {`""`, ""}},
-	"cluster.token":              {{`"TOKENFILE"`, "TOKENFILE"}, {`""`, ""}},
-	"cluster.tier":               {{`"mesh"`, "mesh"}, {`""`, ""}},
-	"auth.public":                {{`["anon/**"]`, "anon/**"}, {`["a/**", "b/**"]`, "a/**,b/**"}},
-	"auth.public_publish":        {{`["in/**"]`, "in/**"}, {`[]`, ""}},
-	"auth.public_subscribe":      {{`"out/**"`, "out/**"}, {`""`, ""}},
-	"web.http.listen":            {{`"[::]:80"`, "[::]:80"}, {`"[::]:8080"`, "[::]:8080"}},
-	"web.https.listen":           {{`"[::]:443"`, "[::]:443"}, {`"[::]:8443"`, "[::]:8443"}},
-	"web.https.cert":             {{`["w.pem"]`, "w.pem"}, {`"v.pem"`, "v.pem"}},
-	"web.https.key":              {{`["w.key"]`, "w.key"}, {`"v.key"`, "v.key"}},
-	"web.ws":                     {{`false`, "false"}, {`false`, "false"}},
-	"internal.listen":            {{`"127.0.0.1:1"`, "127.0.0.1:1"}, {`"localhost:2"`, "localhost:2"}},
-	"cache.capacity":             {{`"75%"`, "75%"}, {`"512MB"`, "512MB"}},
-	"cache.duration":             {{`"1m"`, "1m"}, {`"30s"`, "30s"}},
-	"log.level":                  {{`"trace"`, "trace"}, {`"error"`, "error"}},
-	"drain_timeout":              {{`"0s"`, "0s"}, {`"1m"`, "1m"}},
+	"listen.bind":                 {{`"127.0.0.1:4443"`, "127.0.0.1:4443"}, {`"localhost:1"`, "localhost:1"}},
+	"listen.version":              {{`"moq-lite-05"`, "moq-lite-05"}, {`["moq-lite-03", "moq-lite-06"]`, "moq-lite-03,moq-lite-06"}},
+	"listen.timeout":              {{`"0s"`, "0s"}, {`"1m"`, "1m"}},
+	"listen.tls.cert":             {{`["a.pem"]`, "a.pem"}, {`"b.pem"`, "b.pem"}},
+	"listen.tls.key":              {{`["a.key"]`, "a.key"}, {`"b.key"`, "b.key"}},
+	"listen.tls.generate":         {{`["a", "b"]`, "a,b"}, {`"c"`, "c"}},
+	"connect.bind":                {{`"127.0.0.1:0"`, "127.0.0.1:0"}, {`"[::1]:1"`, "[::1]:1"}},
+	"connect.race":                {{`"0s"`, "0s"}, {`"1s"`, "1s"}},
+	"connect.resolution_delay":    {{`"0s"`, "0s"}, {`"1s"`, "1s"}},
+	"connect.timeout":             {{`"5s"`, "5s"}, {`"1h 30m"`, "1h 30m"}},
+	"connect.version":             {{`"moq-lite-05"`, "moq-lite-05"}, {`["moq-lite-06"]`, "moq-lite-06"}},
+	"connect.backoff.initial":     {{`"50ms"`, "50ms"}, {`"2s"`, "2s"}},
+	"connect.backoff.multiplier":  {{`1`, "1"}, {`1.5`, "1.5"}},
+	"connect.goaway.redirect":     {{`"follow"`, "follow"}, {`"ignore"`, "ignore"}},
+	"connect.goaway.handover":     {{`"1s"`, "1s"}, {`"20s"`, "20s"}},
+	"connect.tls.root":            {{`["ca.pem"]`, "ca.pem"}, {`["a.pem", "b.pem"]`, "a.pem,b.pem"}},
+	"connect.tls.system_roots":    {{`false`, "false"}, {`true`, "true"}},
+	"connect.tls.fingerprint":     {{`"` + strings.Repeat("AB:", 31) + `ab"`, strings.Repeat("AB:", 31) + "ab"}, {`["` + strings.Repeat("cd", 32) + `"]`, strings.Repeat("cd", 32)}},
+	"connect.tls.cert":            {{`"c.pem"`, "c.pem"}, {`"d.pem"`, "d.pem"}},
+	"connect.tls.key":             {{`"c.key"`, "c.key"}, {`"d.key"`, "d.key"}},
+	"connect.tls.insecure":        {{`true`, "true"}, {`false`, "false"}},
+	"connect.tls.host_name":       {{`"x"`, "x"}, {`""`, ""}},
+	"quic.idle_timeout":           {{`"5s"`, "5s"}, {`"30s"`, "30s"}},
+	"quic.keep_alive":             {{`"0s"`, "0s"}, {`"4s"`, "4s"}},
+	"quic.max_streams":            {{`1`, "1"}, {`20000`, "20000"}},
+	"quic.receive_window":         {{`1048576`, "1048576"}, {`"1GiB"`, "1GiB"}},
+	"quic.stream_receive_window":  {{`"1MB"`, "1MB"}, {`"2MB"`, "2MB"}},
+	"cluster.id":                  {{`1`, "1"}, {`4611686018427387903`, "4611686018427387903"}},
+	"cluster.max_hops":            {{`1`, "1"}, {`31`, "31"}},
+	"cluster.connect":             {{`["https://a/", {url = "https://b/", cost = 0}]`, "https://a/,https://b/?cost=0"}, {`[]`, ""}},
+	"cluster.connect_api":         {{`"https://api.example/peers"`, "https://api.example/peers"}, {`""`, ""}},
+	"cluster.node":                {{`"us.example"`, "us.example"}, {`""`, ""}},
+	"cluster.token":               {{`"TOKENFILE"`, "TOKENFILE"}, {`""`, ""}},
+	"cluster.tier":                {{`"mesh"`, "mesh"}, {`""`, ""}},
+	"auth.public":                 {{`["anon/**"]`, "anon/**"}, {`["a/**", "b/**"]`, "a/**,b/**"}},
+	"auth.public_publish":         {{`["in/**"]`, "in/**"}, {`[]`, ""}},
+	"auth.public_subscribe":       {{`"out/**"`, "out/**"}, {`""`, ""}},
+	"listen.tls.root":             {{`["c.pem"]`, "c.pem"}, {`["d.pem", "e.pem"]`, "d.pem,e.pem"}},
+	"auth.url":                    {{`"https://a.example/?key=1"`, "https://a.example/?key=1"}, {`"unix:///run/a.sock"`, "unix:///run/a.sock"}},
+	"auth.recovery":               {{`false`, "false"}, {`true`, "true"}},
+	"auth.stale_window":           {{`"0s"`, "0s"}, {`"1h"`, "1h"}},
+	"auth.local.key":              {{`"k.jwk"`, "k.jwk"}, {`""`, ""}},
+	"auth.local.key_dir":          {{`"keys"`, "keys"}, {`""`, ""}},
+	"auth.local.jwks":             {{`"https://id.example/keys"`, "https://id.example/keys"}, {`""`, ""}},
+	"auth.local.public_publish":   {{`["in/**"]`, "in/**"}, {`[]`, ""}},
+	"auth.local.public_subscribe": {{`["out/**"]`, "out/**"}, {`[]`, ""}},
+	"auth.local.mtls_publish":     {{`["a/**", "b/**"]`, "a/**,b/**"}, {`["c/**"]`, "c/**"}},
+	"auth.local.mtls_subscribe":   {{`["a/**", "b/**"]`, "a/**,b/**"}, {`[]`, ""}},
+	"auth.local.mtls_peer":        {{`true`, "true"}, {`false`, "false"}},
+	"auth.local.tier":             {{`"gold"`, "gold"}, {`""`, ""}},
+	"auth.local.revalidate":       {{`"1s"`, "1s"}, {`"1m"`, "1m"}},
+	"auth.local.expires":          {{`"1h"`, "1h"}, {`"1m"`, "1m"}},
+	"auth.local.limit_token":      {{`1`, "1"}, {`2`, "2"}},
+	"auth.local.limit_remote":     {{`1`, "1"}, {`2`, "2"}},
+	"web.https.root":              {{`["c.pem"]`, "c.pem"}, {`["d.pem"]`, "d.pem"}},
+	"web.http.listen":             {{`"[::]:80"`, "[::]:80"}, {`"[::]:8080"`, "[::]:8080"}},
+	"web.https.listen":            {{`"[::]:443"`, "[::]:443"}, {`"[::]:8443"`, "[::]:8443"}},
+	"web.https.cert":              {{`["w.pem"]`, "w.pem"}, {`"v.pem"`, "v.pem"}},
+	"web.https.key":               {{`["w.key"]`, "w.key"}, {`"v.key"`, "v.key"}},
+	"web.ws":                      {{`false`, "false"}, {`false`, "false"}},
+	"internal.listen":             {{`"127.0.0.1:1"`, "127.0.0.1:1"}, {`"localhost:2"`, "localhost:2"}},
+	"cache.capacity":              {{`"75%"`, "75%"}, {`"512MB"`, "512MB"}},
+	"cache.duration":              {{`"1m"`, "1m"}, {`"30s"`, "30s"}},
+	"log.level":                   {{`"trace"`, "trace"}, {`"error"`, "error"}},
+	"drain_timeout":               {{`"0s"`, "0s"}, {`"1m"`, "1m"}},
 }
 
 // partners are settings that others need beside them.
@@ -81,10 +99,24 @@ var partners = map[string]string{
 // extras are lines without which a setting is refused.
 var extras = map[string]string{"web.https.listen": "web.https.cert = \"a\"\nweb.https.key = \"a\"\n"}
 
+// decider is what lets people in beside a setting, since only one can.
+func decider(name string) map[string]string {
+	switch {
+	case strings.HasPrefix(name, "auth.local."):
+		return map[string]string{
+			"auth.local.mtls_publish": `"m/**"`, "auth.local.revalidate": `"9s"`, "auth.local.expires": `"9s"`,
+		}
+	case strings.HasPrefix(name, "auth.public"), !strings.HasPrefix(name, "auth.") && !strings.HasSuffix(name, "s.root"), name == "connect.tls.root":
+		return map[string]string{"auth.public": `"**"`}
+	}
+	return map[string]string{"auth.url": `"https://auth.example/"`}
+}
+
 // document writes settings as a file, always with what no relay starts without.
-func document(t *testing.T, settings map[string]string) string {
+func document(t *testing.T, decider, settings map[string]string) string {
 	t.Helper()
-	all := map[string]string{"auth.public": `"**"`, "listen.tls.generate": `"localhost"`, "connect.tls.insecure": "true"}
+	all := map[string]string{"listen.tls.generate": `"localhost"`, "connect.tls.insecure": "true"}
+	maps.Copy(all, decider)
 	maps.Copy(all, settings)
 	var b strings.Builder
 	for name, v := range all {
@@ -146,8 +178,8 @@ func TestEveryKeySurvivesInEveryLayer(t *testing.T) {
 			if p := partners[k.Name]; p != "" {
 				t.Skip("tested with its partner below")
 			}
-			file := func(which int) string { return document(t, with(k.Name, which)) + extras[k.Name] }
-			base := document(t, nil) + extras[k.Name]
+			file := func(which int) string { return document(t, decider(k.Name), with(k.Name, which)) + extras[k.Name] }
+			base := document(t, decider(k.Name), nil) + extras[k.Name]
 			unset, first, second := mustLoad(t, base, nil), mustLoad(t, file(0), nil), mustLoad(t, file(1), nil)
 			if k.Name != "web.ws" && cmp.Equal(first, second, plain) {
 				t.Error("the two values make no difference")
@@ -186,13 +218,13 @@ func TestEveryKeySurvivesInEveryLayer(t *testing.T) {
 				}
 			}
 			first, second := with(pair[0], 0), with(pair[0], 1)
-			want := mustLoad(t, document(t, first), nil)
-			if cmp.Equal(want, mustLoad(t, document(t, second), nil), plain) || cmp.Equal(want, mustLoad(t, document(t, nil), nil), plain) {
+			want := mustLoad(t, document(t, decider(pair[0]), first), nil)
+			if cmp.Equal(want, mustLoad(t, document(t, decider(pair[0]), second), nil), plain) || cmp.Equal(want, mustLoad(t, document(t, decider(pair[0]), nil), nil), plain) {
 				t.Error("the values make no difference")
 			}
 			for name, got := range map[string]*config.Config{
-				"environment": mustLoad(t, document(t, second), env),
-				"flags":       mustLoad(t, document(t, second), nil, flags...),
+				"environment": mustLoad(t, document(t, decider(pair[0]), second), env),
+				"flags":       mustLoad(t, document(t, decider(pair[0]), second), nil, flags...),
 			} {
 				if diff := cmp.Diff(want, got, plain); diff != "" {
 					t.Errorf("%s: %s", name, diff)
@@ -207,23 +239,47 @@ func TestEveryKeySurvivesInEveryLayer(t *testing.T) {
 func TestEveryFieldHasAKey(t *testing.T) {
 	all := make(map[string]string)
 	for name, v := range away {
-		all[name] = v[0].toml
+		if !strings.HasPrefix(name, "auth.public") && !strings.HasPrefix(name, "auth.local.") { // auth.url decides
+			all[name] = v[0].toml
+		}
 	}
 	// These two have a false or empty value that is the one away from the default, or a zero one that says nothing.
 	all["connect.tls.insecure"], all["connect.tls.system_roots"], all["listen.timeout"], all["drain_timeout"] = "true", "true", `"1s"`, `"1s"`
 	all["connect.race"], all["connect.resolution_delay"], all["quic.keep_alive"] = `"1s"`, `"1s"`, `"1s"`
 	all["cluster.connect"], all["cluster.node"] = `["https://a/"]`, `"us.example"`
-	c := mustLoad(t, document(t, all), nil)
+	c := mustLoad(t, document(t, nil, all), nil)
 	d := mustLoad(t, "auth.public = \"x/**\"\nlisten.tls.generate = \"x\"\n", nil)
 	eachField(reflect.ValueOf(*c), reflect.ValueOf(*d), "", func(path string, got, def reflect.Value) {
 		switch path {
-		case ".Warnings", ".Connect.TLS.SystemRoots": // true by default and with a value in the file
+		case ".Warnings", ".Connect.TLS.SystemRoots", ".Auth.Recovery": // true by default and with a value in the file
+			return
+		case ".Auth.Public", ".Auth.Local": // see TestEveryRuleHasAKey
 			return
 		}
 		if got.IsZero() || reflect.DeepEqual(got.Interface(), def.Interface()) {
 			t.Errorf("%s has its default %v although every key is set", path, got)
 		}
 	})
+}
+
+// TestEveryRuleHasAKey does the same for the rules of the relay itself, of which the keys can only come from one place.
+func TestEveryRuleHasAKey(t *testing.T) {
+	all := make(map[string]string)
+	for name, v := range away {
+		if strings.HasPrefix(name, "auth.local.") && name != "auth.local.key_dir" && name != "auth.local.jwks" {
+			all[name] = v[0].toml
+		}
+	}
+	local := mustLoad(t, document(t, nil, all), nil).Auth.Local
+	rules := reflect.ValueOf(local.Rules)
+	for i := range rules.NumField() {
+		if name := rules.Type().Field(i).Name; name != "Keys" && name != "Logger" && rules.Field(i).IsZero() {
+			t.Errorf("%s is not set although every key is", name)
+		}
+	}
+	if local.Key != "k.jwk" {
+		t.Errorf("key %q", local.Key)
+	}
 }
 
 // eachField visits the fields of the structs of this package, down to the values.
@@ -252,7 +308,7 @@ func TestDefaults(t *testing.T) {
 		c.QUIC, c.Cluster.ID, c.Cluster.MaxHops, c.Web, c.Internal, c.Cache, c.Log.Level, c.DrainTimeout)
 	all := "[moq-lite-06 moq-lite-05 moq-lite-04 moq-lite-03 moq-lite-02 moq-lite-01]"
 	want := "[::]:443 " + all + " 10s [::]:0 250ms 50ms 30s " + all + " {1s 2} same-host 10s true false " +
-		"{10s 3s 10000 67108864 0} 0 32 {  []} {} {50% 30s 0s} INFO 10s"
+		"{10s 3s 10000 67108864 0} 0 32 {  [] []} {} {50% 30s 0s} INFO 10s"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -351,9 +407,9 @@ func TestFlags(t *testing.T) {
 		"two files":            {[]string{"a.toml", "b.toml"}, "more than one configuration file: a.toml, b.toml"},
 		"files after --":       {[]string{"--", "a.toml", "--b"}, "more than one configuration file: a.toml, --b"},
 		"switch takes no file": {[]string{"--connect-tls-insecure", "none.toml"}, "none.toml: cannot be read"},
-		"not supported":        {[]string{"--auth-url", "https://a/"}, "--auth-url: is not supported yet"},
+		"not supported":        {[]string{"--stats-prefix", "x"}, "--stats-prefix: is not supported yet"},
 		"not supported switch": {[]string{"--cluster-lan", "--listen=[::]:1"}, "--cluster-lan: is not supported yet"},
-		"not supported below":  {[]string{"--auth-local-key=k"}, "--auth-local-key: is not supported yet"},
+		"not supported below":  {[]string{"--listen-unix-bind=k"}, "--listen-unix-bind: is not supported yet"},
 		"renamed":              {[]string{"--server-bind=[::]:1"}, "--server-bind: renamed to [listen]"},
 	}
 	for name, tt := range bad {
@@ -485,7 +541,7 @@ func TestRenamed(t *testing.T) {
 			}
 		}
 	}
-	for name, hint := range map[string]string{"server.quic": "renamed to [quic]", "server.bind": "renamed to [listen]", "client.quic.keep_alive": "renamed to [quic]", "auth.key": "[auth.local]", "auth.key_dir": "key-dir"} {
+	for name, hint := range map[string]string{"server.quic": "renamed to [quic]", "server.bind": "renamed to [listen]", "client.quic.keep_alive": "renamed to [quic]", "auth.key": "[auth.local]", "auth.key_dir": "key_dir"} {
 		if _, err := loadEnv(minimal, []string{config.EnvName(name) + "=1"}); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -37,7 +37,6 @@ const notYet = "is not supported yet"
 // unsupported settings are refused: the relay would do something else than what was asked for. A name that ends in a
 // dot stands for everything below.
 var unsupported = []outside{
-	{name: "listen.tls.root", why: notYet},
 	{name: "listen.tcp.bind", why: notYet},
 	{name: "listen.unix.", why: notYet},
 	{name: "listen.preferred_v4", why: "is not supported"},
@@ -49,11 +48,6 @@ var unsupported = []outside{
 	{name: "cluster.lan.app", why: notYet},
 	{name: "cluster.hedge", why: notYet, off: "0s"},
 	{name: "cluster.link_sessions", why: notYet, off: "1"},
-	{name: "auth.url", why: notYet},
-	{name: "auth.recovery", boolean: true, why: notYet, off: "false"},
-	{name: "auth.stale_window", why: notYet},
-	{name: "auth.local.", why: notYet},
-	{name: "web.https.root", why: notYet},
 	{name: "stats.enabled", boolean: true, why: notYet, off: "false"},
 	{name: "stats.prefix", why: notYet},
 	{name: "stats.interval", why: notYet},
@@ -73,12 +67,12 @@ var renamed = []struct{ name, hint string }{
 	{"client", "renamed to [connect]"},
 	{"cluster.mesh", "removed: relays no longer dial whom they hear of, list the peers in cluster.connect"},
 	{"cluster.linger", "removed: the routes of a lost peer go at once"},
-	{"auth.key_dir", "renamed to jwks and key-dir in [auth.local], which is not supported yet"},
-	{"auth.key", "renamed to key in [auth.local], which is not supported yet"},
-	{"auth.auth_api", "renamed to auth.url, which is not supported yet"},
-	{"auth.domains", "removed: an auth server decides by host name; auth.url is not supported yet"},
-	{"auth.mtls_tier", "removed: the tier comes with the grant of an auth server"},
-	{"auth.tls", "moved to listen.tls.root, which is not supported yet"},
+	{"auth.key_dir", "renamed to key_dir in [auth.local]; a URL goes to jwks there"},
+	{"auth.key", "renamed to key in [auth.local]"},
+	{"auth.auth_api", "renamed to auth.url"},
+	{"auth.domains", "removed: an auth server (auth.url) decides by host name"},
+	{"auth.mtls_tier", "removed: the tier comes with the grant, see tier in [auth.local]"},
+	{"auth.tls", "moved to listen.tls.root"},
 }
 
 // below reports whether name is what prefix names, or lies below it; sep separates the parts of a name.

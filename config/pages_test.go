@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,12 +45,21 @@ func TestExampleIsTheDefault(t *testing.T) {
 func TestExampleShowsWorkingValues(t *testing.T) {
 	doc := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(config.Example(), "$1")
 	doc = strings.ReplaceAll(doc, "/etc/moqmesh/cluster.jwt", withTokenFile(t, "TOKENFILE"))
-	c := mustLoad(t, doc, nil)
-	if len(c.Warnings) != 0 {
-		t.Errorf("warnings: %v", c.Warnings)
-	}
-	if len(c.Cluster.Peers) != 2 || c.Web.HTTPSListen == "" || c.Cache.MaxAge == 0 {
-		t.Errorf("commented settings are not there: %+v", c)
+	// Only one decider at a time.
+	for name, leave := range map[string][]string{
+		"public": {"auth.url", "auth.stale_window", "auth.local.", "listen.tls.root", "web.https.root"},
+		"url":    {"auth.public", "auth.local."},
+		"local":  {"auth.public", "auth.url", "auth.local.key_dir", "auth.local.jwks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := mustLoad(t, without(doc, leave...), nil)
+			if len(c.Warnings) != 0 {
+				t.Errorf("warnings: %v", c.Warnings)
+			}
+			if len(c.Cluster.Peers) != 2 || c.Web.HTTPSListen == "" || c.Cache.MaxAge == 0 {
+				t.Errorf("commented settings are not there: %+v", c)
+			}
+		})
 	}
 	for _, k := range config.Keys() {
 		short := k.Name[strings.IndexByte(k.Name, '.')+1:]
@@ -57,6 +67,22 @@ func TestExampleShowsWorkingValues(t *testing.T) {
 			t.Errorf("%s is missing in the example", k.Name)
 		}
 	}
+}
+
+// without drops the settings whose names have one of the prefixes.
+func without(doc string, prefixes ...string) string {
+	var b strings.Builder
+	section := ""
+	for line := range strings.Lines(doc) {
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			section = strings.TrimRight(name, "]\n") + "."
+		}
+		name, _, set := strings.Cut(line, " = ")
+		if !set || !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(section+name, p) }) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // TestReferenceNamesEverything: every key with its flag, variable and default, and everything that is refused.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/internal/backoff"
 	"github.com/moqmesh/moqmesh/media"
@@ -21,9 +20,17 @@ import (
 // Relay turns the settings into what a relay takes: files of trust are read, patterns compiled, sizes worked out. The
 // configuration itself does not live on in the relay.
 func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
-	admit, err := auth.NewPublic(c.Auth.Public)
+	admit, err := c.authorizer(logger)
 	if err != nil {
-		return relay.Config{}, fmt.Errorf("auth.public: %w", err)
+		return relay.Config{}, err
+	}
+	clients, err := clientCAs("listen.tls.root", c.Listen.TLS.Roots)
+	if err != nil {
+		return relay.Config{}, err
+	}
+	webClients, err := clientCAs("web.https.root", c.Web.HTTPSRoots)
+	if err != nil {
+		return relay.Config{}, err
 	}
 	trust, err := c.Connect.TLS.client()
 	if err != nil {
@@ -53,10 +60,10 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
 		},
 		PeerTier: c.Cluster.Tier,
-		Auth:     admit,
+		Auth:     admit, Lease: c.Auth.lease(), ClientRoots: clients,
 		Web: relay.Web{
 			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,
-			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)},
+			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)}, ClientRoots: webClients,
 		},
 		Internal: c.Internal.Listen,
 		Cache:    media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
