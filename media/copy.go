@@ -16,6 +16,7 @@ type Copy struct {
 	named   bool // declared its start, or sent something
 	closed  bool
 	writers []*GroupWriter // open streams
+	frames  uint64         // new ones that it has brought
 }
 
 // asked is what a copy was told to ask for.
@@ -156,6 +157,7 @@ type CopyState struct {
 	Open    int    // group streams that are open
 	Limit   uint64 // just after the newest open group: the end of an old copy (F28); 0 if none is open
 	Stopped bool   // a group was refused because of Limit; the publisher will not send it again
+	Frames  uint64 // that it has brought, and nobody before
 }
 
 // State returns a snapshot.
@@ -165,7 +167,7 @@ func (c *Copy) State() CopyState {
 	defer t.mu.Unlock()
 	s := CopyState{
 		Started: c.claims.declared, Start: c.claims.lowest(), Begun: c.claims.any, Newest: c.claims.newest,
-		Ended: c.claims.ended, End: c.claims.end, Open: len(c.writers), Stopped: c.claims.stopped,
+		Ended: c.claims.ended, End: c.claims.end, Open: len(c.writers), Stopped: c.claims.stopped, Frames: c.frames,
 	}
 	for _, w := range c.writers {
 		s.Limit = max(s.Limit, w.g.seq+1)

@@ -42,6 +42,7 @@ func (c *Copy) Datagram(seq, ts uint64, payload []byte) {
 		if t.ledger.seen.has(seq) {
 			return
 		}
+		c.frames++
 		t.ledger.finish(seq)
 		t.datagrams.push(Datagram{seq, c.stamp(ts), slices.Clone(payload)})
 		wk.everyone(t)

@@ -64,6 +64,9 @@ func (w *GroupWriter) write(ts uint64, payload, own []byte, bad error, wk *wakes
 	if !more || g.err != nil {
 		return w.err
 	}
+	if w.copy != nil {
+		w.copy.frames++
+	}
 	wk.waiters(g)
 	if g.splice.complete() {
 		t.completed(g, wk)

@@ -47,6 +47,8 @@ type core struct {
 	apart  bool // over, and a later source is for a new logical track
 	gone   bool // failed or forgotten
 
+	drought drought
+
 	now  time.Time // of the event at hand
 	effs []effect
 	seq  uint64 // of ids
@@ -153,7 +155,12 @@ func (c *core) apply(now time.Time, ev event) []effect {
 }
 
 // deadline is when a tick is due; zero = never.
-func (c *core) deadline() time.Time { return c.forget }
+func (c *core) deadline() time.Time {
+	if !c.drought.since.IsZero() {
+		return c.drought.since.Add(c.patience())
+	}
+	return c.forget
+}
 
 func (c *core) emit(e effect) { c.effs = append(c.effs, e) }
 
@@ -172,6 +179,7 @@ func (c *core) decide() {
 	}
 	if c.here+c.wait == 0 {
 		c.stopProbe()
+		c.drought = drought{}
 		c.rest()
 		return
 	}
@@ -185,7 +193,9 @@ func (c *core) decide() {
 	if c.asks {
 		c.copyFor(t, ok)
 	}
-	if !ok {
+	if ok {
+		c.drought = drought{}
+	} else {
 		c.dry()
 	}
 }
@@ -205,28 +215,6 @@ func (c *core) rest() {
 func (c *core) leave() {
 	c.close(media.ErrCancelled)
 	c.emit(forgetTrack{})
-}
-
-// dry handles that no source is left to ask. What a live copy still brings is waited for (F37, F38); then the track
-// ends, cleanly if every source has said so (F39). Fetches without readers see to themselves.
-func (c *core) dry() {
-	over := c.ends && !c.beyond(c.end)
-	for _, u := range c.copies {
-		over = over && (u.ended || u.phase == old)
-	}
-	switch {
-	case over:
-		c.over = true
-		c.track.End(c.end)
-	case len(c.copies) == 0 && (c.here > 0 || c.track == nil):
-		c.fail(c.cause())
-	}
-}
-
-// beyond says whether something at or above group was delivered.
-func (c *core) beyond(group uint64) bool {
-	n, ok := c.track.Newest()
-	return ok && n >= group
 }
 
 // fail ends the track for everyone.

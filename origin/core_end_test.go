@@ -168,6 +168,37 @@ func TestCoreEnds(t *testing.T) {
 			r.done("A", nil)
 			cleanEnd(r, "r1")
 		},
+		"X38, and it falls silent": func(r *coreRig) {
+			r.serving("A")
+			r.send("A", 8, 0, 4)
+			r.rank()
+			r.pass(9 * time.Second)
+			r.send("A", 9, 0, 0)
+			for f := uint64(1); f < 5; f++ { // what flows goes on, slow as it may be
+				r.pass(9750 * time.Millisecond)
+				r.send("A", 9, f, f)
+			}
+			r.expect()
+			r.pass(9750 * time.Millisecond)
+			r.expect()
+			r.pass(10250 * time.Millisecond)
+			r.expect("cancel A", "fail: no route covers the path")
+		},
+		"X38, a circle: the end was declared, and what is left is silent": func(r *coreRig) {
+			r.serving("A", "B")
+			r.whole("A", 7, 2)
+			r.end("A", 8)
+			r.done("A", nil)
+			r.rank("B")
+			r.rank()
+			r.log = nil
+			r.pass(750 * time.Millisecond)
+			r.expect()
+			r.pass(500 * time.Millisecond)
+			r.expect("cancel B")
+			r.got("r1", "7:0..1*")
+			cleanEnd(r, "r1")
+		},
 		"X38, then its session dies": func(r *coreRig) {
 			r.serving("A")
 			r.send("A", 8, 0, 4)
