@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/moqmesh/moqmesh/internal/look"
 	"github.com/moqmesh/moqmesh/internal/tool"
 )
 
@@ -23,6 +24,9 @@ type commands struct {
 	Sub       tool.Sub       `cmd:"" help:"Watch a track and check every frame of it."`
 	Announced tool.Announced `cmd:"" help:"List what a relay announces, as it changes."`
 	Fetch     tool.Fetch     `cmd:"" help:"Print one group of a track."`
+	Status    look.Status    `cmd:"" help:"Show how a running relay fares."`
+	Top       look.Top       `cmd:"" help:"The same again and again, with rates."`
+	Check     checkCommand   `cmd:"" passthrough:"" help:"Check FILE.toml and flags as the relay would, without starting one."`
 	Version   versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -54,6 +58,8 @@ func dispatch(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return development(stdout, stderr)
 	case args[0] == "relay":
 		return configured(args[1:], stdout, stderr)
+	case args[0] == "check":
+		return check(args[1:], stdout)
 	case args[0] == "--version":
 		args = []string{"version"}
 	}
@@ -77,6 +83,14 @@ func dispatch(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 
 // Run is not reached: the subcommand is taken before kong sees it. It is here so that the help has it.
 func (relayCommand) Run() error { return errors.ErrUnsupported }
+
+// checkCommand passes its arguments on too.
+type checkCommand struct {
+	Args []string `arg:"" optional:"" passthrough:"" help:"FILE.toml and flags, as those of the relay."`
+}
+
+// Run is not reached either.
+func (checkCommand) Run() error { return errors.ErrUnsupported }
 
 // versionCommand prints what was built.
 type versionCommand struct{}

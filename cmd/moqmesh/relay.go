@@ -24,7 +24,7 @@ func development(stdout, stderr io.Writer) error {
 		host := "localhost:4443"
 		fmt.Fprintf(stdout, "publish: moqmesh pub http://%s/ demo\n", host)
 		fmt.Fprintf(stdout, "watch:   moqmesh sub http://%s/ demo\n", host)
-		fmt.Fprintf(stdout, "look:    http://%s/sessions\n", cfg.Internal.Listen)
+		fmt.Fprintf(stdout, "look:    http://%s/\n", cfg.Internal.Listen)
 	})
 }
 
@@ -38,6 +38,28 @@ func configured(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return serve(cfg, stderr, func() {})
+}
+
+// check reads everything that a relay would read before it starts, and says whether it would start. Nothing is bound and
+// nobody is asked over the network.
+func check(args []string, stdout io.Writer) error {
+	cfg, err := config.Load(config.Input{Args: args, Env: os.Environ()})
+	if errors.Is(err, config.ErrHelp) {
+		_, err := fmt.Fprintln(stdout, "Usage: moqmesh check [FILE.toml] [flags as those of the relay]")
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	warnings, err := cfg.Check()
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(stdout, "warning: %s\n", w)
+	}
+	_, err = fmt.Fprintln(stdout, "ok")
+	return err
 }
 
 // serve runs a relay until signals end it; ready is called when it serves.
