@@ -27,6 +27,7 @@ type commands struct {
 	Status    look.Status    `cmd:"" help:"Show how a running relay fares."`
 	Top       look.Top       `cmd:"" help:"The same again and again, with rates."`
 	Check     checkCommand   `cmd:"" passthrough:"" help:"Check FILE.toml and flags as the relay would, without starting one."`
+	Auth      authCommand    `cmd:"" help:"Keys and tokens, an auth server, and the sessions of a running relay."`
 	Version   versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"relay":                      {"admin", "auth", "auth/lease", "cluster", "cluster/peerlist", "lite", "lite/message", "media", "origin", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
 	"config":                     {"auth", "auth/remote", "auth/serve", "auth/token", "cluster", "cluster/peerlist", "internal/backoff", "lite/message", "media", "paths", "relay", "route", "transport/endpoint", "transport/tlsconf"},
 	"client":                     {"lite", "lite/message", "media", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
-	"cmd/moqmesh":                {"config", "internal/look", "internal/tool", "relay"},
+	"cmd/moqmesh":                {"auth/serve", "auth/token", "config", "internal/look", "internal/tool", "relay"},
 	"bench":                      {"client", "internal/latency", "internal/testmedia", "lite/message", "media", "route", "transport", "transport/endpoint"},
 	"bench/cmd":                  {"bench"},
 	"internal/archtest":          {},
