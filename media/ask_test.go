@@ -114,6 +114,9 @@ func TestLackingRange(t *testing.T) {
 	s.End = at(8, 3)
 	v := r.view(s)
 	r.open(a, 8, 0).send(4)
+	slow := r.track.NewReader(s, new(wakeups))
+	defer slow.Close()
+	held(t, slow) // and read nothing
 	v.read().has(8, 0, 3, io.EOF)
 	if diff := cmp.Diff(at(9, 0), r.track.Lacking(s)); diff != "" {
 		t.Errorf("the reader has all it wants (-want +got):\n%s", diff)

@@ -103,6 +103,9 @@ func TestClose(t *testing.T) {
 	slow := r.track.NewReader(from(10, at(4, 0)), new(wakeups))
 	defer slow.Close()
 	g5, g4 := held(t, slow), held(t, slow)
+	fetched, fetch := r.track.Fetch(1, 0)
+	fetch.Writer(0).Finish()
+	fetch.Close(nil)
 	errGone := errors.New("no route left")
 	v.woken()
 	r.track.Close(errGone)
@@ -139,6 +142,10 @@ func TestClose(t *testing.T) {
 		t.Errorf("fetch: %v", err)
 	}
 	g.Close()
+	if _, err := fetched.Poll(); !errors.Is(err, io.EOF) {
+		t.Errorf("a complete fetch that is held: %v", err)
+	}
+	fetched.Close()
 	g4.Close()
 	g5.Close()
 	if s := r.cache.Stats(); s.Bytes != 0 || s.Groups != 0 || r.track.Held() != 0 {

@@ -61,6 +61,9 @@ func TestSplice(t *testing.T) {
 		whole bool
 	}{
 		{"one copy", [][]step{begin("A", 0), frames("A", take, 3), end("A", true)}, 3, true},
+		{"nothing follows the end", [][]step{
+			begin("A", 0), frames("A", take, 3), begin("C", 2), frames("C", drop, 1), end("A", true), frames("C", drop, 1), end("C", true),
+		}, 3, true},
 		{"no frames", [][]step{begin("A", 0), end("A", true)}, 0, true},
 		{"X16 continuation", [][]step{
 			begin("A", 0), frames("A", take, 5), begin("B", 5), frames("B", take, 3), end("B", true),
