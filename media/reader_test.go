@@ -166,22 +166,23 @@ func TestReaderMaxAgeRaised(t *testing.T) {
 
 // TestReaderMissed: a reader that slept through more arrivals than the track remembers still gets everything once.
 func TestReaderMissed(t *testing.T) {
-	r := newRig(t)
-	a := r.track.NewCopy(nil)
-	v := r.view(from(10, at(0, 0)))
-	r.open(a, 0, 0).sendAt(1).fin()
-	v.read()
-	var want []uint64
-	want = append(want, 0)
-	for seq := uint64(1); seq <= 500; seq++ {
-		r.open(a, seq, 0).sendAt(1).fin()
+	for _, n := range []uint64{63, 64, 65, 66, 500} {
+		r := newRig(t)
+		a := r.track.NewCopy(nil)
+		v := r.view(from(10, at(0, 0)))
+		r.open(a, 0, 0).sendAt(1).fin()
+		v.read()
+		want := []uint64{0}
+		for seq := uint64(1); seq <= n; seq++ {
+			r.open(a, seq, 0).sendAt(1).fin()
+		}
+		for seq := n; seq >= 1; seq-- {
+			want = append(want, seq)
+		}
+		v.read().got(want...)
+		r.open(a, n+1, 0).sendAt(1).fin()
+		v.read().got(append(want, n+1)...)
 	}
-	for seq := uint64(500); seq >= 1; seq-- {
-		want = append(want, seq)
-	}
-	v.read().got(want...)
-	r.open(a, 501, 0).sendAt(1).fin()
-	v.read().got(append(want, 501)...)
 }
 
 // TestReaderPiles: a consumer that takes one group per wake-up, as one at its cap does, misses nothing.
