@@ -1,6 +1,7 @@
 package webtransport
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"time"
@@ -17,7 +18,11 @@ import (
 // else that ends the session, so the connection is closed when the peer has answered with its FIN.
 func (c *Conn) Close(code uint32, reason string) {
 	reason = qstream.Truncate(reason, maxReason)
-	if !c.end(&transport.SessionError{Code: code, Reason: reason}) {
+	how := &transport.SessionError{Code: code, Reason: reason}
+	if lost := context.Cause(c.q.Context()); lost != nil { // before watch has noticed
+		how = connectionEnd(lost)
+	}
+	if !c.end(how) {
 		return
 	}
 	_ = c.str.SetWriteDeadline(time.Now().Add(closeWait)) // never fails

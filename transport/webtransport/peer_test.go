@@ -270,6 +270,26 @@ func TestResetBeforeCapsule(t *testing.T) {
 	}
 }
 
+// Who closes a session because a stream of a lost connection has failed does not hide how it was lost.
+func TestCloseAfterTheConnection(t *testing.T) {
+	l := listen(t, nil)
+	for range 20 {
+		c := dialRaw(t, l, true)
+		server := c.open(t, l)
+		_ = c.uni(t, "\x40\x54\x00x")
+		in := must(server.AcceptUniStream(timeout(t)))(t)
+		must(in.Read(make([]byte, 1)))(t)
+		time.AfterFunc(time.Millisecond, func() { _ = c.q.CloseWithError(0x52e4a40fa8db+5, "bye") })
+		for {
+			if _, err := in.Read(make([]byte, 1)); err != nil {
+				break
+			}
+		}
+		server.Close(1, "")
+		wantEnd(t, server, transport.SessionError{Code: 5, Reason: "bye", Remote: true})
+	}
+}
+
 // A close waits for a peer that does not answer, but not for long, and what it says has arrived by then.
 func TestUnansweredClose(t *testing.T) {
 	l := listen(t, nil)
