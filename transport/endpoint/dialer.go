@@ -63,7 +63,7 @@ func NewDialer(cfg DialConfig) (*Dialer, error) {
 	}
 	d := &Dialer{cfg: cfg, sock: cfg.Socket, shared: cfg.Socket != nil}
 	if d.sock == nil {
-		sock, err := openSocket(cfg.PacketConn, cfg.Addr, nil)
+		sock, err := openSocket(cfg.PacketConn, cfg.Addr, cfg.Logger, nil)
 		if err != nil {
 			return nil, fmt.Errorf("dialer: %w", err)
 		}

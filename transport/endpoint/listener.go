@@ -63,7 +63,7 @@ func Listen(cfg Config) (*Listener, error) {
 		queue:      make(chan carrier, cfg.Backlog),
 		complaints: rate.Sometimes{Interval: time.Second},
 	}
-	sock, err := openSocket(cfg.PacketConn, cfg.Addr, l.configure)
+	sock, err := openSocket(cfg.PacketConn, cfg.Addr, cfg.Logger, l.configure)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}

@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/moqmesh/moqmesh/transport"
@@ -19,7 +21,8 @@ type registry struct {
 	mu     sync.Mutex
 	closed bool
 	conns  map[carrier]struct{}
-	wg     sync.WaitGroup // one for each connection until its goroutines have ended
+	peers  map[netip.AddrPort]int // how many of them an address has
+	wg     sync.WaitGroup         // one for each connection until its goroutines have ended
 }
 
 // add keeps a connection until it ends. It returns false, and keeps nothing, after close.
@@ -31,17 +34,38 @@ func (r *registry) add(c carrier) bool {
 	}
 	if r.conns == nil {
 		r.conns = make(map[carrier]struct{})
+		r.peers = make(map[netip.AddrPort]int)
 	}
 	r.conns[c] = struct{}{}
+	peer := peerOf(c)
+	r.peers[peer]++
 	r.wg.Add(1)
 	context.AfterFunc(c.Context(), func() {
 		r.mu.Lock()
 		delete(r.conns, c)
+		if r.peers[peer]--; r.peers[peer] == 0 {
+			delete(r.peers, peer)
+		}
 		r.mu.Unlock()
 		c.Wait()
 		r.wg.Done()
 	})
 	return true
+}
+
+// has reports whether there is a connection to an address, as it was when the connection was added.
+func (r *registry) has(peer netip.AddrPort) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.peers[peer] > 0
+}
+
+// peerOf is the address of a connection's peer; zero if it is no UDP address.
+func peerOf(c carrier) netip.AddrPort {
+	if udp, ok := c.Info().Remote.(*net.UDPAddr); ok {
+		return unmapped(udp.AddrPort())
+	}
+	return netip.AddrPort{}
 }
 
 // close closes all connections with code 0 and waits for them.

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"syscall"
@@ -20,8 +21,8 @@ type Socket struct {
 }
 
 // openSocket binds addr, unless there is a pc, which it owns from then on. configure may complete the
-// transport before it is used.
-func openSocket(pc net.PacketConn, addr string, configure func(*quicgo.Transport)) (*Socket, error) {
+// transport before it is used; log may be nil.
+func openSocket(pc net.PacketConn, addr string, log *slog.Logger, configure func(*quicgo.Transport)) (*Socket, error) {
 	if pc == nil {
 		udp, err := bind(addr)
 		if err != nil {
@@ -29,7 +30,11 @@ func openSocket(pc net.PacketConn, addr string, configure func(*quicgo.Transport
 		}
 		pc = udp
 	}
-	s := &Socket{pc: pc, tr: &quicgo.Transport{Conn: pc, ConnectionIDLength: connectionIDLength}}
+	s := &Socket{pc: pc}
+	if udp, ok := pc.(udpSocket); ok {
+		pc = newPatient(udp, s.conns.has, log)
+	}
+	s.tr = &quicgo.Transport{Conn: pc, ConnectionIDLength: connectionIDLength}
 	if configure != nil {
 		configure(s.tr)
 	}
