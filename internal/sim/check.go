@@ -49,8 +49,9 @@ func (c *Cluster) Residue() (faults []string) {
 	return faults
 }
 
-// leftOver is how long what was left may take to go: the longest is a withdrawal on its way.
-const leftOver = 3 * time.Second
+// leftOver is how long what was left may take to go: relays that have subscribed in a circle just when the last route went
+// wait for each other for ten seconds.
+const leftOver = 12 * time.Second
 
 // Empty ends all clients and lists what is still there some time later.
 func (c *Cluster) Empty() []string {

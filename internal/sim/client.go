@@ -28,18 +28,21 @@ type Access struct {
 // machine is where a client runs: it has an address, and sessions one after the other.
 type machine struct {
 	of     *Cluster
+	number int
 	name   string
 	host   netip.Addr
+	port   uint16
 	access Access
 	dialer *endpoint.Dialer
-	pace   *pace // nil = as fast as can be
+	pace   *pace           // nil = as fast as can be
+	ctx    context.Context // its life
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 }
 
 // start runs the client's goroutine until stop.
 func (c *Cluster) start(name string, access Access, run func(ctx context.Context, m *machine)) (*machine, error) {
-	m := &machine{of: c, name: name, host: c.nextHost(), access: access, done: make(chan struct{})}
+	m := &machine{of: c, number: len(c.machines), name: name, host: c.nextHost(), access: access, done: make(chan struct{})}
 	if access.Slow > 0 || access.Asleep {
 		m.pace = newPace(access.Slow)
 	}
@@ -47,6 +50,7 @@ func (c *Cluster) start(name string, access Access, run func(ctx context.Context
 	if err != nil {
 		return nil, err
 	}
+	m.port = addrPort(pc.LocalAddr()).Port()
 	m.dialer, err = endpoint.NewDialer(endpoint.DialConfig{
 		PacketConn: pc, QUIC: access.QUIC, Resolver: c.Net, TLS: tlsconf.ClientConfig{Insecure: true},
 		Protocols: lite.Tokens(access.Versions),
@@ -54,12 +58,12 @@ func (c *Cluster) start(name string, access Access, run func(ctx context.Context
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	m.cancel = cancel
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	c.machines = append(c.machines, m)
 	go func() {
 		defer close(m.done)
 		defer m.dialer.Close()
-		run(ctx, m)
+		run(m.ctx, m)
 	}()
 	return m, nil
 }
@@ -68,6 +72,12 @@ func (m *machine) stop() {
 	m.cancel()
 	<-m.done
 }
+
+// Leave begins to end the client cleanly, and does not wait for it.
+func (m *machine) Leave() { m.of.fault(m.cancel) }
+
+// stopped reports whether the client has left or begun to.
+func (m *machine) stopped() bool { return m.ctx.Err() != nil }
 
 // Host is the address of the machine.
 func (m *machine) Host() netip.Addr { return m.host }

@@ -40,13 +40,20 @@ type Cluster struct {
 	announcers []*Announcer
 	others     []*machine
 	samplers   []func()
-	clients    int // addresses given out
+	machines   []*machine // of all of them
+	links      []Link
+	cuts       map[[2]netip.Addr]bool // between two hosts, the lower first
+	isolated   map[netip.Addr]bool
+	faulty     func() // called before and after every fault; nil = nobody wants to know
 	wg         sync.WaitGroup
 }
 
 // New starts a cluster. The caller must Stop it.
 func New(cfg Config) (*Cluster, error) {
-	c := &Cluster{Net: netsim.New(netsim.Config{Seed: cfg.Seed, Link: cfg.Net}), log: newLog(cfg.Level)}
+	c := &Cluster{
+		Net: netsim.New(netsim.Config{Seed: cfg.Seed, Link: cfg.Net}), log: newLog(cfg.Level), links: cfg.Topology.Links,
+		cuts: make(map[[2]netip.Addr]bool), isolated: make(map[netip.Addr]bool),
+	}
 	for i := range cfg.Topology.Relays {
 		c.Relays = append(c.Relays, c.newRelay(cfg, i))
 		c.Net.SetHost(c.Relays[i].name, c.Relays[i].host)
@@ -150,8 +157,8 @@ func (c *Cluster) Logf(format string, args ...any) {
 
 // nextHost gives a client an address of its own.
 func (c *Cluster) nextHost() netip.Addr {
-	c.clients++
-	return netip.AddrFrom4([4]byte{10, 1, byte(c.clients >> 8), byte(c.clients)})
+	n := len(c.machines) + 1
+	return netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)})
 }
 
 // relayHosts are where relays live, so that they know each other.

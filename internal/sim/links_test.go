@@ -26,10 +26,9 @@ func TestShortCut(t *testing.T) {
 		v := patient(t, c, "show", 2)
 		c.Run(3 * time.Second)
 		before, began := dials(c), time.Now()
-		a, b := c.Relays[0].Host(), c.Relays[1].Host()
-		c.Net.Cut(a, b)
+		c.Cut(0, 1)
 		c.Run(6 * time.Second)
-		c.Net.Mend(a, b)
+		c.Mend(0, 1)
 		c.Run(15 * time.Second)
 		if dials(c) != before {
 			t.Error("relays dialed again")
@@ -49,9 +48,9 @@ func TestPartition(t *testing.T) {
 		name string
 		cut  func(c *sim.Cluster)
 	}{
-		{"both ways", func(c *sim.Cluster) { c.Net.Cut(c.Relays[1].Host(), c.Relays[2].Host()) }},
-		{"towards the viewer", func(c *sim.Cluster) { c.Net.CutOneWay(c.Relays[1].Host(), c.Relays[2].Host()) }},
-		{"towards the publisher", func(c *sim.Cluster) { c.Net.CutOneWay(c.Relays[2].Host(), c.Relays[1].Host()) }},
+		{"both ways", func(c *sim.Cluster) { c.Cut(1, 2) }},
+		{"towards the viewer", func(c *sim.Cluster) { c.CutOneWay(1, 2) }},
+		{"towards the publisher", func(c *sim.Cluster) { c.CutOneWay(2, 1) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in(t, sim.Config{Topology: sim.Chain(4), Net: netsim.Link{Delay: 10 * time.Millisecond}}, func(t *testing.T, c *sim.Cluster) {
@@ -67,7 +66,7 @@ func TestPartition(t *testing.T) {
 				if got := upstreams(c); got[0] != 1 || got[1] != 1 || got[2] != 0 || got[3] != 0 {
 					t.Errorf("upstream subscriptions while the link is cut: %v", got)
 				}
-				c.Net.Mend(c.Relays[1].Host(), c.Relays[2].Host())
+				c.Mend(1, 2)
 				if !c.Await(30*time.Second, everywhere(watchers, "show")) {
 					t.Fatal("not announced everywhere 30 s after the link was mended")
 				}
@@ -96,7 +95,7 @@ func TestCutInRing(t *testing.T) {
 		}
 		c.Run(5 * time.Second)
 		began := time.Now()
-		c.Net.Cut(c.Relays[0].Host(), c.Relays[1].Host())
+		c.Cut(0, 1)
 		c.Run(25 * time.Second)
 		for i, w := range watchers {
 			for _, m := range w.Told("show", began) {
@@ -119,9 +118,9 @@ func TestSilentRelay(t *testing.T) {
 		must(c.Publish(sim.PublisherConfig{Content: sim.Video("show")}))(t)
 		other, own := patient(t, c, "show", 2), patient(t, c, "show", 1)
 		c.Run(4 * time.Second)
-		c.Net.Isolate(c.Relays[1].Host())
+		c.Relays[1].Isolate()
 		c.Run(30 * time.Second)
-		c.Net.Rejoin(c.Relays[1].Host())
+		c.Relays[1].Rejoin()
 		if !c.Await(30*time.Second, everywhere(watchers, "show")) {
 			t.Fatal("not announced everywhere 30 s after the relay came back")
 		}
@@ -148,7 +147,7 @@ func TestFalseDeath(t *testing.T) {
 		c.Run(30 * time.Minute)
 		lossy := netsim.Link{Delay: 10 * time.Millisecond, Loss: 0.2}
 		for i := range 2 {
-			c.Net.SetLink(c.Relays[i].Host(), c.Relays[i+1].Host(), lossy)
+			c.SetLink(i, i+1, lossy)
 		}
 		v := must(c.Watch(sim.ViewerConfig{Content: idle, Access: sim.Access{Relay: 2}, MaxAge: 30 * time.Second}))(t)
 		c.Run(5 * time.Minute)

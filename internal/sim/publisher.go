@@ -37,13 +37,14 @@ func (c *Cluster) Publish(cfg PublisherConfig) (*Publisher, error) {
 	return p, err
 }
 
-// Stop ends the publisher cleanly: what it has sent arrives, then its broadcast and its session end.
+// Stop ends the publisher cleanly, and returns when it has ended: what it has sent arrives, then its broadcast and its
+// session end.
 func (p *Publisher) Stop() { p.stop() }
 
 // Crash ends the publisher without a word.
 func (p *Publisher) Crash() {
-	p.of.Net.Isolate(p.host)
-	p.stop()
+	p.Isolate()
+	p.Leave()
 }
 
 // Withdraw takes the announcement back; whoever is subscribed goes on getting frames.

@@ -112,7 +112,7 @@ func TestVanishingViewers(t *testing.T) {
 		must(c.Publish(sim.PublisherConfig{Content: sim.Video("show")}))(t)
 		v := patient(t, c, "show", 2)
 		c.Run(3 * time.Second)
-		c.Net.Isolate(v.Host())
+		v.Isolate()
 		c.Run(8 * time.Second)
 		if got := upstreams(c); got[0] != 1 || got[1] != 1 || got[2] != 1 {
 			t.Errorf("upstream subscriptions after 8 s: %v", got)

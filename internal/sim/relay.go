@@ -46,6 +46,8 @@ type Relay struct {
 	links []Link // that it dials
 	rand  func() float64
 
+	unplugged bool // its dials, see Unplug
+
 	mu      sync.Mutex // between the test and what it does in the background
 	running *relay.Relay
 	dials   *cable         // what it dials from
@@ -108,9 +110,11 @@ func (r *Relay) Start() error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running, r.dials = running, dials
+	r.of.fault(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.running, r.dials = running, dials
+	})
 	return nil
 }
 
@@ -149,11 +153,12 @@ func (r *Relay) peers() ([]cluster.Entry, error) {
 }
 
 // take makes the relay count as not running, and returns what ran.
-func (r *Relay) take() *relay.Relay {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	running := r.running
-	r.running = nil
+func (r *Relay) take() (running *relay.Relay) {
+	r.of.fault(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		running, r.running = r.running, nil
+	})
 	return running
 }
 
@@ -172,13 +177,23 @@ func (r *Relay) Crash() {
 
 // Unplug cuts every session that the relay has dialed, and those that it dials, from one call with true to one with false.
 // Sessions that others have dialed live on.
-func (r *Relay) Unplug(out bool) { r.dials.out.Store(out) }
+func (r *Relay) Unplug(out bool) {
+	r.of.fault(func() {
+		r.unplugged = out
+		r.dials.out.Store(out)
+	})
+}
 
-// Stop closes the relay as on a second signal: peers are told that their sessions end.
-func (r *Relay) Stop() {
+// Close begins to close the relay as on a second signal: peers are told that their sessions end.
+func (r *Relay) Close() {
 	if running := r.take(); running != nil {
-		_ = running.Close() // never fails
+		r.gone.Go(func() { _ = running.Close() }) // never fails
 	}
+}
+
+// Stop closes the relay and returns when nothing of it is left.
+func (r *Relay) Stop() {
+	r.Close()
 	r.gone.Wait()
 }
 
@@ -196,8 +211,20 @@ func (r *Relay) Drain(d time.Duration) {
 	})
 }
 
-// Gone reports whether a drain is over, or nothing was left of a crash.
-func (r *Relay) Gone() { r.gone.Wait() }
+// dialPort is where the relay dials from.
+func (r *Relay) dialPort() uint16 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return addrPort(r.dials.LocalAddr()).Port()
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		panic(err) // the network has no other addresses
+	}
+	return ap
+}
 
 // linked reports whether the relay holds a session with every relay that it dials, as far as these run.
 func (r *Relay) linked() bool {

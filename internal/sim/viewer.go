@@ -26,7 +26,8 @@ type ViewerConfig struct {
 // when that ends.
 type Viewer struct {
 	*machine
-	cfg ViewerConfig
+	cfg   ViewerConfig
+	began time.Time
 
 	mu   sync.Mutex
 	subs []*Watch
@@ -61,7 +62,7 @@ func (g *Group) Whole(of int) bool {
 
 // Watch starts a viewer.
 func (c *Cluster) Watch(cfg ViewerConfig) (*Viewer, error) {
-	v := &Viewer{cfg: cfg}
+	v := &Viewer{cfg: cfg, began: time.Now()}
 	var err error
 	v.machine, err = c.start("viewer of "+cfg.Name, cfg.Access, v.run)
 	if err == nil {
@@ -217,4 +218,17 @@ func (s *Watch) fault(format string, args ...any) {
 	if len(s.Faults) < 10 {
 		s.Faults = append(s.Faults, time.Since(epoch).String()+": "+fmt.Sprintf(format, args...))
 	}
+}
+
+// lastFrame is when the newest frame came, or when the viewer began.
+func (v *Viewer) lastFrame() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last := v.began
+	for _, s := range v.subs {
+		if s.Last.After(last) {
+			last = s.Last
+		}
+	}
+	return last
 }
