@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/http/pprof"
 	"slices"
+	"strings"
 )
 
 // internal serves the endpoints for operators.
@@ -13,7 +15,8 @@ type internal struct {
 	metrics http.Handler
 }
 
-// Internal returns the handler of the internal endpoints: /health, /nodes, /sessions, /metrics and the pages.
+// Internal returns the handler of the internal endpoints: /health, /nodes, /sessions, /metrics, the pages, and below
+// /debug/pprof/ the profiles of the process, for go tool pprof.
 func Internal(cfg InternalConfig) http.Handler {
 	return &internal{InternalConfig: cfg, metrics: newMetrics(cfg.State)}
 }
@@ -40,6 +43,7 @@ func (in *internal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			serve = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, in.Overview()) }
 		}
 	default:
+		serve = profiles(r.URL.Path)
 		if page := in.Pages[r.URL.Path]; page != nil {
 			serve = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, page()) }
 		}
@@ -52,6 +56,21 @@ func (in *internal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusMethodNotAllowed, textPlain, "method not allowed")
 	default:
 		serve(w, r)
+	}
+}
+
+// profiles returns what serves a path below /debug/pprof/, nil for another path. Nothing is measured until somebody asks.
+func profiles(path string) http.HandlerFunc {
+	name, ok := strings.CutPrefix(path, "/debug/pprof/")
+	switch {
+	case !ok, name == "cmdline": // arguments may be secrets
+		return nil
+	case name == "profile":
+		return pprof.Profile
+	case name == "trace":
+		return pprof.Trace
+	default:
+		return pprof.Index
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,8 @@ func TestInternalEndpoints(t *testing.T) {
 		"revalidate":      {state: full, method: "POST", target: "/sessions/revalidate", status: 200, kind: object, body: `{"ids":[]}`},
 		"revalidate, bad": {state: full, method: "POST", target: "/sessions/revalidate?x=1", status: 400, kind: text, body: "unknown filter field: x"},
 		"revalidate, GET": {state: full, target: "/sessions/revalidate", status: 405, kind: text, body: "method not allowed"},
+		"profiles, POST":  {method: "POST", target: "/debug/pprof/heap", status: 405, kind: text, body: "method not allowed"},
+		"arguments":       {target: "/debug/pprof/cmdline", status: 404, kind: text, body: "not found"},
 		"page":            {target: "/routes", status: 200, kind: object, body: `{"routes":2}`},
 		"broken page":     {target: "/broken", status: 500, kind: text, body: "internal error"},
 		"nothing":         {target: "/", status: 404, kind: text, body: "not found"},
@@ -100,6 +103,17 @@ func TestInternalEndpoints(t *testing.T) {
 				t.Errorf("other origins are allowed: %q", got)
 			}
 		})
+	}
+}
+
+// TestProfiles: the internal listener serves the profiles of the process.
+func TestProfiles(t *testing.T) {
+	for _, name := range []string{"", "goroutine?debug=1", "heap?debug=1", "mutex?debug=1", "block?debug=1"} {
+		w := httptest.NewRecorder()
+		internal(&state{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/"+name, nil))
+		if w.Code != http.StatusOK || w.Body.Len() == 0 {
+			t.Errorf("%q: status %d with %d bytes", name, w.Code, w.Body.Len())
+		}
 	}
 }
 
