@@ -88,36 +88,3 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
-
-func TestQueue(t *testing.T) {
-	q, done := newQueue[int](), make(chan struct{})
-	for i := range 3 {
-		q.push(i)
-	}
-	// Several may wait at once: one token must wake them all.
-	got := make(chan int, 4)
-	for range 4 {
-		go func() {
-			if v, ok := q.pop(t.Context(), done); ok {
-				got <- v
-			} else {
-				got <- -1
-			}
-		}()
-	}
-	sum := 0
-	for range 3 {
-		sum += <-got
-	}
-	if sum != 0+1+2 {
-		t.Errorf("sum of what was popped is %d", sum)
-	}
-	close(done)
-	if v := <-got; v != -1 {
-		t.Errorf("popped %d from an empty queue", v)
-	}
-	q.push(7)
-	if left := q.close(); len(left) != 1 || q.push(8) {
-		t.Errorf("closed with %v", left)
-	}
-}

@@ -39,7 +39,7 @@ func Connect(ctx context.Context, q *quic.Conn, u *url.URL, cfg ClientConfig) (*
 			err = connectionEnd(end)
 		}
 		_ = q.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") // never fails
-		d.wg.Wait()
+		d.wait()
 		return nil, err
 	}
 	return conn, nil
@@ -85,6 +85,7 @@ func connect(
 		datagrams: h3.Settings().EnableDatagrams,
 		protocol:  protocol,
 		url:       req.URL,
+		receive:   str.ReceiveDatagram,
 	}), nil
 }
 

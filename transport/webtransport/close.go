@@ -31,7 +31,7 @@ func (c *Conn) Close(code uint32, reason string) {
 		c.awaitPeer()
 	}
 	c.closeConnection(code, reason)
-	c.demux.wg.Wait()
+	c.demux.wait()
 }
 
 func (c *Conn) awaitPeer() {
@@ -92,7 +92,7 @@ func (c *Conn) watch() {
 
 // Wait returns when the connection under the session has ended, and with it every goroutine of the
 // session: at most closeWait after the session.
-func (c *Conn) Wait() { c.demux.wg.Wait() }
+func (c *Conn) Wait() { c.demux.wait() }
 
 // readCapsules returns how the peer ended the session.
 func readCapsules(str io.Reader) *transport.SessionError {

@@ -26,7 +26,6 @@ type connectStream interface {
 	io.ReadWriteCloser
 	StreamID() quic.StreamID
 	SetWriteDeadline(time.Time) error
-	ReceiveDatagram(context.Context) ([]byte, error)
 }
 
 // Conn is a transport.Conn on one WebTransport session.
@@ -38,11 +37,13 @@ type Conn struct {
 	streams   *qstream.Group
 	info      transport.Info
 	datagrams bool // both ends have them
+	// receive waits for a datagram of the session.
+	receive func(context.Context) ([]byte, error)
 
 	bidiHeader, uniHeader, datagramHeader []byte
 
-	bidi *queue[*quic.Stream]
-	uni  *queue[*quic.ReceiveStream]
+	bidi queue[*quic.Stream]
+	uni  queue[*quic.ReceiveStream]
 
 	ctx      context.Context // its life; the cause is the *transport.SessionError
 	cancel   context.CancelCauseFunc
@@ -57,6 +58,8 @@ type options struct {
 	dialed, pinned, datagrams bool
 	protocol                  string
 	url                       *url.URL
+	// receive takes datagrams off the connection; nil: the session does that itself.
+	receive func(context.Context) ([]byte, error)
 }
 
 // newConn starts a session whose CONNECT request was accepted.
@@ -69,9 +72,10 @@ func newConn(q *quic.Conn, str connectStream, d *demux, opts options) *Conn {
 		bidiHeader:     quicvarint.Append(quicvarint.Append(nil, bidiStreamType), id),
 		uniHeader:      quicvarint.Append(quicvarint.Append(nil, uniStreamType), id),
 		datagramHeader: quicvarint.Append(nil, id/4),
-		bidi:           newQueue[*quic.Stream](),
-		uni:            newQueue[*quic.ReceiveStream](),
 		peerDone:       make(chan struct{}),
+	}
+	if c.receive = opts.receive; c.receive == nil {
+		c.receive = c.receiveDatagram
 	}
 	c.info.Kind = transport.KindWebTransport
 	c.info.Protocol = opts.protocol
@@ -109,9 +113,9 @@ func (c *Conn) OpenUniStream(ctx context.Context) (transport.SendStream, error) 
 	return s, nil
 }
 
-// AcceptStream implements transport.Conn.
+// AcceptStream implements transport.Conn. HTTP/3's own streams are dealt with here, too.
 func (c *Conn) AcceptStream(ctx context.Context) (transport.Stream, error) {
-	str, ok := c.bidi.pop(ctx, c.ctx.Done())
+	str, ok := next(ctx, c, &c.bidi, c.q.AcceptStream, c.demux.sortBidi)
 	if !ok {
 		return nil, c.acceptError(ctx)
 	}
@@ -124,7 +128,7 @@ func (c *Conn) AcceptStream(ctx context.Context) (transport.Stream, error) {
 
 // AcceptUniStream implements transport.Conn.
 func (c *Conn) AcceptUniStream(ctx context.Context) (transport.ReceiveStream, error) {
-	str, ok := c.uni.pop(ctx, c.ctx.Done())
+	str, ok := next(ctx, c, &c.uni, c.q.AcceptUniStream, c.demux.sortUni)
 	if !ok {
 		return nil, c.acceptError(ctx)
 	}
@@ -157,16 +161,40 @@ func (c *Conn) SendDatagram(payload []byte) error {
 
 // ReceiveDatagram implements transport.Conn.
 func (c *Conn) ReceiveDatagram(ctx context.Context) ([]byte, error) {
-	p, err := c.str.ReceiveDatagram(ctx)
+	p, err := c.receive(ctx)
 	if err == nil {
 		return p, nil
 	}
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
 		return nil, ctxErr
 	}
-	// The CONNECT stream has ended, and the session is about to.
+	// The CONNECT stream or the connection has ended, and the session is about to.
 	<-c.ctx.Done()
 	return nil, context.Cause(c.ctx)
+}
+
+// receiveDatagram waits for a datagram that is the session's. Others are dropped: they have no stream (RFC 9297, 2.1).
+func (c *Conn) receiveDatagram(ctx context.Context) ([]byte, error) {
+	if ctx != c.ctx {
+		both, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.ctx, cancel)()
+		ctx = both
+	}
+	for {
+		p, err := c.q.ReceiveDatagram(ctx)
+		if err != nil {
+			return nil, err
+		}
+		quarter, n, err := quicvarint.Parse(p)
+		switch {
+		case err != nil:
+			_ = c.q.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeDatagramError), "") // never fails
+			return nil, err
+		case quarter == c.id/4:
+			return p[n:], nil
+		}
+	}
 }
 
 // MaxDatagramSize implements transport.Conn.

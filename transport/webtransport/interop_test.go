@@ -23,7 +23,7 @@ func TestOtherClient(t *testing.T) {
 	defer func() { _ = d.Close() }()
 	for _, byUs := range []bool{true, false} {
 		// Not with Transport.Dial, which closes the connection before the session's end is sent.
-		conn := must(d.NewClientConn(dialH3(t, l)))(t)
+		conn := must(d.NewClientConn(dialH3(t, l, quicConfig)))(t)
 		_, session, err := conn.Dial(timeout(t), "https://"+l.Addr().String()+"/room", http.Header{"Origin": {"https://elsewhere.example"}})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,15 +69,15 @@ type client struct {
 
 func dialRaw(t *testing.T, l *endpoint.Listener, datagrams bool) *client {
 	t.Helper()
-	q := dialH3(t, l)
+	q := dialH3(t, l, quicConfig)
 	tr := &http3.Transport{EnableDatagrams: datagrams}
 	return &client{RawClientConn: tr.NewRawClientConn(q), q: q}
 }
 
-func dialH3(t *testing.T, l *endpoint.Listener) *quic.Conn {
+func dialH3(t *testing.T, l *endpoint.Listener, cfg *quic.Config) *quic.Conn {
 	t.Helper()
 	q := must(quic.DialAddr(timeout(t), l.Addr().String(),
-		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}, quicConfig))(t)
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}, cfg))(t)
 	t.Cleanup(func() { _ = q.CloseWithError(0, "") })
 	return q
 }
@@ -133,6 +134,32 @@ func (c *client) uni(t *testing.T, what string) *quic.SendStream {
 	return str
 }
 
+// accepting accepts the session's streams, as whoever runs it does all the time, until it ends.
+func accepting(t *testing.T, c transport.Conn) <-chan transport.ReceiveStream {
+	t.Helper()
+	uni := make(chan transport.ReceiveStream, 100)
+	var wg sync.WaitGroup
+	t.Cleanup(func() { c.Close(0, ""); wg.Wait() })
+	wg.Go(func() {
+		for {
+			str, err := c.AcceptUniStream(c.Context())
+			if err != nil {
+				close(uni)
+				return
+			}
+			uni <- str
+		}
+	})
+	wg.Go(func() {
+		for {
+			if _, err := c.AcceptStream(c.Context()); err != nil {
+				return
+			}
+		}
+	})
+	return uni
+}
+
 // Streams may overtake the request that opens their session.
 func TestEarlyStreams(t *testing.T) {
 	l := listen(t, nil)
@@ -164,6 +191,7 @@ func TestBadStreams(t *testing.T) {
 	l := listen(t, nil)
 	c := dialRaw(t, l, true)
 	server := c.open(t, l)
+	accepting(t, server)
 
 	unknown := c.uni(t, "\x40\x99")
 	<-unknown.Context().Done()
@@ -185,6 +213,7 @@ func TestHeaderlessStreams(t *testing.T) {
 	l := listen(t, func(c *endpoint.Config) { c.QUIC.MaxStreams = 10 })
 	c := dialRaw(t, l, true)
 	server := c.open(t, l)
+	got := accepting(t, server)
 	for i := range 40 {
 		uni := must(c.q.OpenUniStreamSync(timeout(t)))(t)
 		bidi := must(c.q.OpenStreamSync(timeout(t)))(t)
@@ -198,7 +227,95 @@ func TestHeaderlessStreams(t *testing.T) {
 		}
 	}
 	_ = c.uni(t, "\x40\x54\x00x").Close()
-	must(server.AcceptUniStream(timeout(t)))(t)
+	if str, ok := <-got; !ok || string(must(io.ReadAll(str))(t)) != "x" {
+		t.Error("the good stream did not arrive")
+	}
+}
+
+// A header that comes late delays no other stream, and however many are late, those that are complete arrive.
+func TestLateHeaders(t *testing.T) {
+	l := listen(t, nil)
+	c := dialRaw(t, l, true)
+	got := accepting(t, c.open(t, l))
+	var late []*quic.SendStream
+	for range 20 {
+		late = append(late, c.uni(t, "\x40"))
+	}
+	_ = c.uni(t, "\x40\x54\x00prompt").Close()
+	if str, ok := <-got; !ok || string(must(io.ReadAll(str))(t)) != "prompt" {
+		t.Fatal("the prompt stream did not arrive first")
+	}
+	for _, str := range late {
+		must(str.Write([]byte("\x54")))(t)
+		must(str.Write([]byte("\x00late")))(t)
+		_ = str.Close()
+	}
+	for range late {
+		if str, ok := <-got; !ok || string(must(io.ReadAll(str))(t)) != "late" {
+			t.Fatal("a late stream did not arrive")
+		}
+	}
+}
+
+// Accepting ends with its context as well as with the session, and a stream that comes afterwards is not lost.
+func TestAcceptEnds(t *testing.T) {
+	l := listen(t, nil)
+	c := dialRaw(t, l, true)
+	server := c.open(t, l)
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
+	if _, err := server.AcceptUniStream(ctx); !errors.Is(err, cause) {
+		t.Errorf("accept: %v", err)
+	}
+	if _, err := server.ReceiveDatagram(ctx); !errors.Is(err, cause) {
+		t.Errorf("datagram: %v", err)
+	}
+	_ = c.uni(t, "\x40\x54\x00x").Close()
+	if got := string(must(io.ReadAll(must(server.AcceptUniStream(timeout(t)))(t)))(t)); got != "x" {
+		t.Errorf("got %q", got)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { server.Close(7, "") })
+	_, err := server.ReceiveDatagram(timeout(t))
+	var end *transport.SessionError
+	if !errors.As(err, &end) || end.Code != 7 {
+		t.Errorf("datagram: %v", err)
+	}
+}
+
+// What a client may not do with HTTP/3's own streams ends the connection with the code that RFC 9114 wants.
+func TestBadHTTP(t *testing.T) {
+	for name, test := range map[string]struct {
+		streams []string // each on a stream of its own, and finished
+		want    http3.ErrCode
+	}{
+		"no SETTINGS":         {[]string{"\x00\x07\x01\x00"}, http3.ErrCodeMissingSettings},
+		"cut SETTINGS":        {[]string{"\x00\x04\x05\x01"}, http3.ErrCodeClosedCriticalStream},
+		"half a setting":      {[]string{"\x00\x04\x01\x33"}, http3.ErrCodeFrameError},
+		"setting twice":       {[]string{"\x00\x04\x04\x33\x00\x33\x00"}, http3.ErrCodeSettingsError},
+		"datagrams = 2":       {[]string{"\x00\x04\x02\x33\x02"}, http3.ErrCodeSettingsError},
+		"datagrams, not us":   {[]string{"\x00\x04\x02\x33\x01"}, http3.ErrCodeSettingsError},
+		"huge SETTINGS":       {[]string{"\x00\x04\x80\x00\x40\x00"}, http3.ErrCodeExcessiveLoad},
+		"push":                {[]string{"\x01"}, http3.ErrCodeStreamCreationError},
+		"two encoders":        {[]string{"\x02", "\x02"}, http3.ErrCodeStreamCreationError},
+		"two control streams": {[]string{"\x00\x04\x00", "\x00\x04\x00"}, http3.ErrCodeStreamCreationError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := dialH3(t, listen(t, nil), new(quic.Config))
+			for _, s := range test.streams {
+				str := must(q.OpenUniStream())(t)
+				must(str.Write([]byte(s)))(t)
+				if len(test.streams) == 1 {
+					_ = str.Close()
+				}
+			}
+			<-q.Context().Done()
+			var app *quic.ApplicationError
+			if err := context.Cause(q.Context()); !errors.As(err, &app) || app.ErrorCode != quic.ApplicationErrorCode(test.want) {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
 }
 
 // A connection has one session; a second request is rejected and the first goes on.
@@ -206,6 +323,7 @@ func TestSecondSession(t *testing.T) {
 	l := listen(t, nil)
 	c := dialRaw(t, l, true)
 	server := c.open(t, l)
+	got := accepting(t, server)
 	second := must(c.OpenRequestStream(timeout(t)))(t)
 	request(t, second)
 	_, err := second.ReadResponse()
@@ -214,7 +332,9 @@ func TestSecondSession(t *testing.T) {
 		t.Errorf("second request: %v", err)
 	}
 	_ = c.uni(t, "\x40\x54\x00x").Close()
-	must(server.AcceptUniStream(timeout(t)))(t)
+	if _, ok := <-got; !ok {
+		t.Error("the first session is over")
+	}
 }
 
 // The ways in which a client can end a session.
@@ -431,8 +551,7 @@ func TestUnsolicitedStreams(t *testing.T) {
 		})}
 		_ = s.ServeQUICConn(q)
 	})
-	c := must(dial(t, addr))(t)
-	in := must(c.AcceptUniStream(timeout(t)))(t)
+	in := <-accepting(t, must(dial(t, addr))(t))
 	if got := string(must(io.ReadAll(in))(t)); got != "ours" {
 		t.Errorf("got %q", got)
 	}

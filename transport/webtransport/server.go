@@ -2,7 +2,6 @@ package webtransport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -37,7 +36,7 @@ func Accept(ctx context.Context, q *quic.Conn, cfg ServerConfig) (*Conn, error) 
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &acceptor{q: q, cfg: cfg}
+	a := &acceptor{q: q, cfg: cfg, http: newPeerStreams(q)}
 	h3 := &http3.Server{
 		Handler:            a,
 		EnableDatagrams:    true,
@@ -50,7 +49,7 @@ func Accept(ctx context.Context, q *quic.Conn, cfg ServerConfig) (*Conn, error) 
 		_ = q.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "") // never fails
 		return nil, fmt.Errorf("start HTTP/3: %w", err)
 	}
-	a.demux = newDemux(q, raw.HandleUnidirectionalStream, raw.HandleRequestStream)
+	a.demux = newDemux(q, a.http.serve, raw.HandleRequestStream)
 	a.demux.start()
 	return a.await(ctx)
 }
@@ -59,6 +58,7 @@ func Accept(ctx context.Context, q *quic.Conn, cfg ServerConfig) (*Conn, error) 
 type acceptor struct {
 	q       *quic.Conn
 	cfg     ServerConfig
+	http    *peerStreams
 	demux   *demux
 	claimed atomic.Bool // by the first acceptable request
 }
@@ -68,11 +68,11 @@ func (a *acceptor) await(ctx context.Context) (*Conn, error) {
 	case <-a.demux.ready:
 		return a.demux.session, nil
 	case <-a.q.Context().Done():
-		a.demux.wg.Wait()
+		a.demux.wait()
 		return nil, connectionEnd(context.Cause(a.q.Context()))
 	case <-ctx.Done():
 		_ = a.q.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "no session") // never fails
-		a.demux.wg.Wait()
+		a.demux.wait()
 		return nil, fmt.Errorf("wait for a WebTransport session: %w", context.Cause(ctx))
 	}
 }
@@ -84,8 +84,9 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.cfg.Handler.ServeHTTP(w, r)
 		return
 	}
-	h3, err := awaitSettings(r.Context(), w)
-	if err != nil {
+	select { // its SETTINGS may come after its request
+	case <-a.http.known:
+	case <-r.Context().Done():
 		return
 	}
 	if !a.claimed.CompareAndSwap(false, true) {
@@ -106,23 +107,10 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusOK)
 	newConn(a.q, w.(http3.HTTPStreamer).HTTPStream(), a.demux, options{
-		datagrams: h3.EnableDatagrams,
+		datagrams: a.http.datagrams,
 		protocol:  protocol,
 		url:       requestURL(r),
 	})
-}
-
-var errNoSettings = errors.New("connection ended before the client's settings came")
-
-// awaitSettings waits for the client's SETTINGS, which may come after its request.
-func awaitSettings(ctx context.Context, w http.ResponseWriter) (*http3.Settings, error) {
-	s := w.(http3.Settingser)
-	select {
-	case <-s.ReceivedSettings():
-		return s.Settings(), nil
-	case <-ctx.Done():
-		return nil, errNoSettings
-	}
 }
 
 // choose returns the first protocol of the client's list that is supported, "" if there is none or the
