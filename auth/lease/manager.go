@@ -107,9 +107,14 @@ func (m *Manager) Open(ctx context.Context, r auth.Request) (*Lease, error) {
 		m.report(r, auth.End{Reason: ReasonDropped, Duration: now.Sub(l.started)}) // it may have been let in
 		return nil, context.Cause(ctx)
 	case errors.Is(err, auth.ErrUnavailable):
-		if g, at, recovered = m.recall(now, l.asked); !recovered {
+		was, known := m.recall(now, l.asked)
+		switch {
+		case !known:
 			return nil, err
+		case was.denied:
+			return nil, auth.Refuse("it was refused a moment ago, and nobody can be asked now")
 		}
+		g, at, recovered = was.grant, was.at, true
 		m.counters.recovered.Add(1)
 		m.log.Info("admitted from the recovery cache", "request", r, "granted", now.Sub(at).Round(time.Millisecond))
 	default:
@@ -164,11 +169,11 @@ func (m *Manager) ask(ctx context.Context, q question, r auth.Request) (auth.Gra
 	return g, err
 }
 
-func (m *Manager) recall(now time.Time, q question) (g auth.Grant, at time.Time, ok bool) {
+func (m *Manager) recall(now time.Time, q question) (memory, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.recovery == nil {
-		return auth.Grant{}, time.Time{}, false
+		return memory{}, false
 	}
 	return m.recovery.recall(now, q)
 }

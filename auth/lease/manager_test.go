@@ -187,7 +187,7 @@ func TestRefusalErases(t *testing.T) {
 			t.Error(err)
 		}
 		s.set(down)
-		if _, err := m.Open(t.Context(), request("/a")); !errors.Is(err, auth.ErrUnavailable) {
+		if _, err := m.Open(t.Context(), request("/a")); !errors.Is(err, auth.ErrRefused) {
 			t.Error(err)
 		}
 		// A running session's refusal counts as much.
@@ -201,8 +201,12 @@ func TestRefusalErases(t *testing.T) {
 			t.Error(e)
 		}
 		s.set(down)
-		if _, err := m.Open(t.Context(), request("/b")); !errors.Is(err, auth.ErrUnavailable) {
+		if _, err := m.Open(t.Context(), request("/b")); !errors.Is(err, auth.ErrRefused) {
 			t.Error(err)
+		}
+		time.Sleep(31 * time.Second)
+		if _, err := m.Open(t.Context(), request("/b")); !errors.Is(err, auth.ErrUnavailable) {
+			t.Errorf("long after: %v", err)
 		}
 	})
 }

@@ -98,20 +98,20 @@ func (c *recovery) forget(e *list.Element) {
 	delete(c.entries, e.Value.(*memory).question)
 }
 
-// recall returns a grant that was given less than 30 s ago and has not expired, and when it was given. A hit does not
-// make it live longer.
-func (c *recovery) recall(now time.Time, q question) (g auth.Grant, at time.Time, ok bool) {
+// recall returns what was heard of a question less than 30 s ago: a grant that has not expired, or a refusal. A hit does
+// not make it live longer.
+func (c *recovery) recall(now time.Time, q question) (m memory, ok bool) {
 	e := c.entries[q]
 	if e == nil {
-		return auth.Grant{}, time.Time{}, false
+		return memory{}, false
 	}
-	m := e.Value.(*memory)
+	m = *e.Value.(*memory)
 	expired := !m.grant.Expires.IsZero() && !now.Before(m.grant.Expires)
-	if m.denied || expired || now.Sub(m.at) > recoveryTime || now.Before(m.at) {
-		return auth.Grant{}, time.Time{}, false
+	if expired || now.Sub(m.at) > recoveryTime || now.Before(m.at) {
+		return memory{}, false
 	}
 	c.order.MoveToBack(e) // least recently used goes first
-	return m.grant, m.at, true
+	return m, true
 }
 
 // size is how many questions are remembered.

@@ -19,28 +19,31 @@ func TestRecovery(t *testing.T) {
 	}
 	granted := func(c *recovery) { c.granted(epoch, epoch, q, g) }
 	for name, tt := range map[string]struct {
-		c    *recovery
-		at   float64
-		want bool
+		c      *recovery
+		at     float64
+		want   bool
+		denied bool
 	}{
-		"nothing":                     {newRecovery(), 1, false},
-		"20 s ago":                    {fresh(granted), 20, true},
-		"30 s ago":                    {fresh(granted), 30, true},
-		"31 s ago":                    {fresh(granted), 31, false},
-		"the clock went back":         {fresh(granted), -1, false},
-		"another question":            {fresh(func(c *recovery) { c.granted(epoch, epoch, other, g) }), 1, false},
-		"expired":                     {fresh(func(c *recovery) { c.granted(epoch, epoch, q, short) }), 5, false},
-		"not quite expired":           {fresh(func(c *recovery) { c.granted(epoch, epoch, q, short) }), 4, true},
-		"refused since":               {fresh(func(c *recovery) { granted(c); c.denied(at(1), q) }), 2, false},
-		"another one refused since":   {fresh(func(c *recovery) { granted(c); c.denied(at(1), other) }), 2, true},
-		"refused and granted again":   {fresh(func(c *recovery) { granted(c); c.denied(at(1), q); c.granted(at(3), at(2), q, g) }), 4, true},
-		"granted before the refusal":  {fresh(func(c *recovery) { c.denied(at(1), q); c.granted(at(2), at(0.5), q, g) }), 3, false},
-		"a hit does not make it last": {fresh(func(c *recovery) { granted(c); c.recall(at(29), q) }), 31, false},
-		"granted again":               {fresh(func(c *recovery) { granted(c); c.granted(at(29), at(29), q, g) }), 31, true},
+		"nothing":                     {newRecovery(), 1, false, false},
+		"20 s ago":                    {fresh(granted), 20, true, false},
+		"30 s ago":                    {fresh(granted), 30, true, false},
+		"31 s ago":                    {fresh(granted), 31, false, false},
+		"the clock went back":         {fresh(granted), -1, false, false},
+		"another question":            {fresh(func(c *recovery) { c.granted(epoch, epoch, other, g) }), 1, false, false},
+		"expired":                     {fresh(func(c *recovery) { c.granted(epoch, epoch, q, short) }), 5, false, false},
+		"not quite expired":           {fresh(func(c *recovery) { c.granted(epoch, epoch, q, short) }), 4, true, false},
+		"refused since":               {fresh(func(c *recovery) { granted(c); c.denied(at(1), q) }), 2, false, true},
+		"refused long ago":            {fresh(func(c *recovery) { granted(c); c.denied(at(1), q) }), 32, false, false},
+		"another one refused since":   {fresh(func(c *recovery) { granted(c); c.denied(at(1), other) }), 2, true, false},
+		"refused and granted again":   {fresh(func(c *recovery) { granted(c); c.denied(at(1), q); c.granted(at(3), at(2), q, g) }), 4, true, false},
+		"granted before the refusal":  {fresh(func(c *recovery) { c.denied(at(1), q); c.granted(at(2), at(0.5), q, g) }), 3, false, true},
+		"a hit does not make it last": {fresh(func(c *recovery) { granted(c); c.recall(at(29), q) }), 31, false, false},
+		"granted again":               {fresh(func(c *recovery) { granted(c); c.granted(at(29), at(29), q, g) }), 31, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, ok := tt.c.recall(at(tt.at), q); ok != tt.want {
-				t.Errorf("recalled: %v", ok)
+			m, ok := tt.c.recall(at(tt.at), q)
+			if got := ok && !m.denied; got != tt.want || m.denied != tt.denied {
+				t.Errorf("recalled: %v, denied: %v", got, m.denied)
 			}
 		})
 	}
@@ -52,7 +55,7 @@ func TestRecoveryIsBounded(t *testing.T) {
 	for i := range recoverySize {
 		c.granted(epoch, epoch, key(i), auth.Grant{})
 	}
-	if _, _, ok := c.recall(epoch, key(0)); !ok { // used: the next one goes first
+	if _, ok := c.recall(epoch, key(0)); !ok { // used: the next one goes first
 		t.Fatal("0 is gone")
 	}
 	for i := range 100 {
@@ -63,7 +66,7 @@ func TestRecoveryIsBounded(t *testing.T) {
 		t.Errorf("%d entries", c.size())
 	}
 	for i, want := range map[int]bool{0: true, 1: false, 200: false, 201: true, recoverySize: false, recoverySize + 1: true} {
-		if _, _, ok := c.recall(epoch.Add(time.Second), key(i)); ok != want {
+		if m, ok := c.recall(epoch.Add(time.Second), key(i)); ok && !m.denied != want {
 			t.Errorf("%d: %v", i, ok)
 		}
 	}
