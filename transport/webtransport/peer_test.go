@@ -551,7 +551,8 @@ func TestUnsolicitedStreams(t *testing.T) {
 		})}
 		_ = s.ServeQUICConn(q)
 	})
-	in := <-accepting(t, must(dial(t, addr))(t))
+	c := must(dial(t, addr))(t)
+	in := <-accepting(t, c)
 	if got := string(must(io.ReadAll(in))(t)); got != "ours" {
 		t.Errorf("got %q", got)
 	}
