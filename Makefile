@@ -36,9 +36,10 @@ race: ## the same under the race detector
 	go test -race ./...
 
 .PHONY: e2e
-e2e: ## tier 4: the built binary, driven as a user drives it
+e2e: .cache/prometheus/.done ## tier 4: the built binary, driven as a user drives it
 	go build -race -o bin/moqmesh-race ./cmd/moqmesh
-	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race go test -count=1 -tags e2e ./test/e2e
+	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race \
+		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -tags e2e ./test/e2e
 
 .PHONY: interop
 interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Rust and JavaScript libraries, both directions
@@ -76,6 +77,12 @@ $(LINT):
 .cache/venv/.done: test/interop/clients/requirements.txt
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r test/interop/clients/requirements.txt
+	touch $@
+
+# Debian's package is unpacked here, so that no service is installed.
+.cache/prometheus/.done:
+	rm -rf .cache/prometheus && mkdir -p .cache/prometheus
+	apt-get update -q && cd .cache/prometheus && apt-get download -q prometheus && dpkg -x prometheus_*.deb . && rm prometheus_*.deb
 	touch $@
 
 .cache/ffmpeg:
