@@ -32,9 +32,10 @@ type bigMesh struct {
 	order  uint64
 	relays []*bigRelay
 
-	messages, updates int           // that links carried; updates of them changed a held name
-	news, quiet       time.Duration // when the last new name, and the last message, arrived
-	events            int           // that tables were given
+	messages    int           // that links carried
+	held        int           // names that are held over links, per direction
+	news, quiet time.Duration // when the last new name, and the last message, arrived
+	events      int           // that tables were given
 }
 
 type bigRelay struct {
@@ -190,11 +191,12 @@ func (m *bigMesh) deliver(msg bigMessage) {
 	switch msg.kind {
 	case route.TellNew:
 		m.news = m.now
+		m.held++
 		m.apply(msg.to, route.Announce{Session: msg.session, Advert: id, Prefix: msg.name, Advertised: adv})
 	case route.TellChange:
-		m.updates++
 		m.apply(msg.to, route.Update{Session: msg.session, Advert: id, Advertised: adv})
 	case route.TellGone:
+		m.held--
 		m.apply(msg.to, route.Withdraw{Session: msg.session, Advert: id, Explicit: true})
 	}
 }
@@ -218,8 +220,8 @@ func (m *bigMesh) count(change func()) (messages int, hops float64) {
 }
 
 // BenchmarkMesh drives whole meshes of route tables by messages alone. It reports, per broadcast: events until all is said
-// about a new one (events/new), and messages when its publisher leaves (messages/gone), where one retraction per link and
-// direction would be best; the longest time, in hops, until all relays know a new name (hops-news) and until nothing more
+// about a new one (events/new), and messages when its publisher leaves (messages/gone), where one retraction for each
+// direction of a link that carried it (held/name) would be best; the longest time, in hops, until all relays know a new name (hops-news) and until nothing more
 // is said of it (hops-quiet), and until all is quiet after it left (hops-gone); the memory of a route; what one event costs a
 // table.
 func BenchmarkMesh(b *testing.B) {
@@ -284,6 +286,7 @@ func benchMesh(b *testing.B, relays, degree, names int) {
 	}
 	b.ReportMetric(float64(routes)/float64(names*relays), "routes/name/relay")
 	b.ReportMetric(float64(heapBytes()-before)/float64(routes), "B/route")
+	b.ReportMetric(float64(m.held)/float64(names), "held/name")
 	gone, longest := 0, 0.0
 	for _, p := range pubs {
 		n, hops := m.count(func() { m.apply(p.at, route.SessionDown{ID: p.id}) })
