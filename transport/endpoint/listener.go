@@ -184,7 +184,7 @@ func (l *Listener) open(ctx context.Context, q *quicgo.Conn) (carrier, error) {
 	protocol := q.ConnectionState().TLS.NegotiatedProtocol
 	if protocol == h3 {
 		return webtransport.Accept(ctx, q, webtransport.ServerConfig{
-			Protocols: l.cfg.Protocols, Handler: l.cfg.Handler, Logger: l.cfg.Logger,
+			Protocols: l.cfg.Protocols, Handler: l.cfg.Handler,
 		})
 	}
 	return quic.New(q, quic.Options{PlainCodes: plain(l.cfg.PlainCodes, protocol)}), nil

@@ -24,7 +24,6 @@ type ServerConfig struct {
 	Protocols []string
 	// Handler answers requests that are no WebTransport CONNECT; nil answers 404.
 	Handler http.Handler
-	Logger  *slog.Logger // of the HTTP/3 library; nil: none
 }
 
 // Accept serves HTTP/3 on a connection until the client opens a session, whatever its origin. It owns the
@@ -33,16 +32,13 @@ func Accept(ctx context.Context, q *quic.Conn, cfg ServerConfig) (*Conn, error) 
 	if cfg.Handler == nil {
 		cfg.Handler = http.NotFoundHandler()
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
 	a := &acceptor{q: q, cfg: cfg, http: newPeerStreams(q)}
 	h3 := &http3.Server{
 		Handler:            a,
 		EnableDatagrams:    true,
 		MaxHeaderBytes:     maxHeaderBytes,
 		AdditionalSettings: settings(false),
-		Logger:             cfg.Logger,
+		Logger:             slog.New(slog.DiscardHandler), // the library logs whole URLs, credentials included
 	}
 	raw, err := h3.NewRawServerConn(q)
 	if err != nil {
