@@ -13,6 +13,7 @@ type Entry struct {
 	url     url.URL // normalized; without user info, fragment and cost
 	cost    uint64
 	hasCost bool
+	found   *found // on the LAN; nil = configured
 }
 
 // Key names the peer: its URL without query, normalized (C5). Entries with the same key are one peer. It holds the
@@ -33,9 +34,9 @@ func (e Entry) URL() *url.URL {
 func (e Entry) Price() (cost uint64, ok bool) { return e.cost, e.hasCost }
 
 // Same reports whether two entries of one key mean the same dial: the same price and the same query, credential
-// included.
+// included, and for those found on the LAN the same addresses and certificate.
 func (e Entry) Same(o Entry) bool {
-	return e.key == o.key && e.effectiveCost() == o.effectiveCost() && e.url.RawQuery == o.url.RawQuery
+	return e.key == o.key && e.effectiveCost() == o.effectiveCost() && e.url.RawQuery == o.url.RawQuery && e.found.same(o.found)
 }
 
 func (e Entry) effectiveCost() uint64 {
@@ -45,9 +46,10 @@ func (e Entry) effectiveCost() uint64 {
 	return DefaultCost
 }
 
-// WithToken adds a shared credential, unless token is empty or the entry has its own (C8).
+// WithToken adds a shared credential, unless token is empty, the entry has its own, or the peer was found on the LAN,
+// where credentials for others are not handed to whoever answers (C8).
 func (e Entry) WithToken(token string) Entry {
-	if token == "" || query(e.url.RawQuery).has("jwt") {
+	if token == "" || e.found != nil || query(e.url.RawQuery).has("jwt") {
 		return e
 	}
 	e.url.RawQuery = string(query(e.url.RawQuery).with("jwt", token))
@@ -65,6 +67,9 @@ func (e Entry) scrub(text string) string {
 		for _, v := range query(q).values("jwt") {
 			text = strings.ReplaceAll(text, v, "…")
 		}
+	}
+	if e.found != nil {
+		text = strings.ReplaceAll(text, e.found.path, "…")
 	}
 	if p := e.url.EscapedPath(); len(p) > 1 {
 		text = strings.ReplaceAll(text, e.url.Host+p, e.url.Host)

@@ -57,6 +57,9 @@ func CheckRedirect(policy Redirect, from Entry, uri string) (Entry, error) {
 		return refuse("it leads to another host")
 	}
 	to.key, to.cost, to.hasCost = from.key, from.cost, from.hasCost
+	if from.found != nil && sameHost {
+		to = to.foundAs(found{path: from.found.path, fingerprint: from.found.fingerprint})
+	}
 	if token := query(from.url.RawQuery).values("jwt"); sameHost && len(token) > 0 {
 		to = to.WithToken(token[len(token)-1])
 	}
