@@ -2,11 +2,9 @@ package config
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/moqmesh/moqmesh/auth/serve"
 	"github.com/moqmesh/moqmesh/auth/token"
 	"github.com/moqmesh/moqmesh/relay"
+	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
 
 // Auth is who is let in. Exactly one of URL, Public and Local decides.
@@ -263,7 +262,7 @@ func (c *Config) authorizer(logger *slog.Logger) (auth.Authorizer, error) {
 	a := &c.Auth
 	switch {
 	case a.URL != "":
-		conf, err := c.Connect.TLS.authServer()
+		conf, err := c.Connect.TLS.authServer(logger)
 		if err != nil {
 			return nil, err
 		}
@@ -312,33 +311,21 @@ func (a *AuthLocal) open(logger *slog.Logger) (*serve.Rules, error) {
 
 // authServer says whom an auth server may be signed by, and what is presented to it. What makes dials of peers lenient
 // (fingerprints, insecure, host_name) is for peers only.
-func (c ClientTLS) authServer() (*tls.Config, error) {
+func (c ClientTLS) authServer(logger *slog.Logger) (*tls.Config, error) {
 	c.Fingerprints, c.Insecure, c.HostName = nil, false, ""
-	trust, err := c.client()
+	trust, err := c.client(logger)
 	if err != nil {
 		return nil, err
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trust.Roots}
-	if trust.Certificate != nil {
-		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return trust.Certificate, nil }
-	}
+	conf := trust.TLS("", nil) // the host is that of each request
+	conf.MinVersion = tls.VersionTLS12
 	return conf, nil
 }
 
-// clientCAs reads the files of CAs for client certificates; nil if there are none.
-func clientCAs(key string, files []string) (*x509.CertPool, error) {
+// clientCAs opens the files of CAs for client certificates; nil if there are none.
+func clientCAs(key string, files []string, logger *slog.Logger) (*tlsconf.Roots, error) {
 	if len(files) == 0 {
 		return nil, nil //nolint:nilnil // nil asks for no certificates
 	}
-	pool := x509.NewCertPool()
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
-		}
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s: %s holds no certificate", key, file)
-		}
-	}
-	return pool, nil
+	return tlsconf.OpenRoots(key, files, false, logger)
 }

@@ -1,11 +1,8 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/moqmesh/moqmesh/cluster"
@@ -24,15 +21,15 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 	if err != nil {
 		return relay.Config{}, err
 	}
-	clients, err := clientCAs("listen.tls.root", c.Listen.TLS.Roots)
+	clients, err := clientCAs("listen.tls.root", c.Listen.TLS.Roots, logger)
 	if err != nil {
 		return relay.Config{}, err
 	}
-	webClients, err := clientCAs("web.https.root", c.Web.HTTPSRoots)
+	webClients, err := clientCAs("web.https.root", c.Web.HTTPSRoots, logger)
 	if err != nil {
 		return relay.Config{}, err
 	}
-	trust, err := c.Connect.TLS.client()
+	trust, err := c.Connect.TLS.client(logger)
 	if err != nil {
 		return relay.Config{}, err
 	}
@@ -60,6 +57,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
 		},
 		PeerTier: c.Cluster.Tier,
+		Hedge:    c.Cluster.Hedge,
 		Auth:     admit, Lease: c.Auth.lease(), ClientRoots: clients,
 		Web: relay.Web{
 			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,
@@ -101,8 +99,8 @@ func pairs(in []CertPair) []tlsconf.Pair {
 	return out
 }
 
-// client reads the files that say whom a dial trusts and what it presents.
-func (c ClientTLS) client() (tlsconf.ClientConfig, error) {
+// client opens the files that say whom a dial trusts and what it presents; they are read again when they change.
+func (c ClientTLS) client(logger *slog.Logger) (tlsconf.ClientConfig, error) {
 	out := tlsconf.ClientConfig{Insecure: c.Insecure, ServerName: c.HostName}
 	for _, text := range c.Fingerprints {
 		f, err := tlsconf.ParseFingerprint(text)
@@ -111,40 +109,12 @@ func (c ClientTLS) client() (tlsconf.ClientConfig, error) {
 		}
 		out.Fingerprints = append(out.Fingerprints, f)
 	}
+	var err error
 	if len(c.Roots) > 0 {
-		pool, err := c.roots()
-		if err != nil {
-			return out, fmt.Errorf("connect.tls.root: %w", err)
-		}
-		out.Roots = pool
+		out.RootFiles, err = tlsconf.OpenRoots("connect.tls.root", c.Roots, c.SystemRoots, logger)
 	}
-	if c.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-		if err != nil {
-			return out, fmt.Errorf("connect.tls.cert: %w", err)
-		}
-		out.Certificate = &pair
+	if c.Cert != "" && err == nil {
+		out.KeyPair, err = tlsconf.OpenKeyPair("connect.tls.cert", tlsconf.Pair{Cert: c.Cert, Key: c.Key}, logger)
 	}
-	return out, nil
-}
-
-func (c ClientTLS) roots() (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if c.SystemRoots {
-		system, err := x509.SystemCertPool()
-		if err != nil {
-			return nil, err
-		}
-		pool = system
-	}
-	for _, file := range c.Roots {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate", file)
-		}
-	}
-	return pool, nil
+	return out, err
 }

@@ -1,13 +1,13 @@
 package relay
 
 import (
-	"crypto/x509"
 	"log/slog"
 	"time"
 
 	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
+	"github.com/moqmesh/moqmesh/lan"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/route"
@@ -43,8 +43,13 @@ type Config struct {
 	Peers []cluster.Entry
 	// PeerList names more of them, and is followed (C15). May be zero.
 	PeerList peerlist.Source
+	// LAN finds more of them on the local network.
+	LAN LAN
 	// Cluster shapes the dial loops. Dial is filled in here.
 	Cluster cluster.Config
+	// Hedge is the shortest silence of a track after which it is asked for elsewhere too (H2); 0 = never. Peers that we
+	// dial are then pinged twice as often.
+	Hedge time.Duration
 	// PeerTier labels the statistics of sessions that we dialed.
 	PeerTier string
 
@@ -54,7 +59,7 @@ type Config struct {
 	Lease Lease
 
 	// ClientRoots signed the certificates that clients may present on the QUIC listener; nil = none is asked for.
-	ClientRoots *x509.CertPool
+	ClientRoots *tlsconf.Roots
 
 	Web Web
 	// Internal is the TCP address of the operators' listener; empty = none. It has no authentication.
@@ -65,6 +70,15 @@ type Config struct {
 	Logger *slog.Logger // nil discards
 }
 
+// LAN is the discovery of peers on the local network. The zero value is none.
+type LAN struct {
+	Enabled bool
+	App     string      // empty = lan.DefaultApp
+	Secret  *lan.Secret // nil = whoever can reach the listener may join
+	// Node is the address to advertise, see lan.Config. It may be empty if the certificate of the listener is generated.
+	Node string
+}
+
 // Web are the public HTTP listeners; an empty address means none.
 type Web struct {
 	HTTP  string
@@ -72,7 +86,7 @@ type Web struct {
 	// Certificates are served on HTTPS.
 	Certificates tlsconf.Config
 	// ClientRoots is as that of the QUIC listener, for HTTPS.
-	ClientRoots *x509.CertPool
+	ClientRoots *tlsconf.Roots
 }
 
 const defaultHandshake = 10 * time.Second

@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"time"
 
@@ -26,11 +28,18 @@ func (r *Relay) newPeerList(c *cluster.Cluster) *peerlist.Watch {
 // configured roots (C15). Pins and the expected name are those of peers, so they do not count here.
 func listClient(trust tlsconf.ClientConfig) *http.Client {
 	trust.Fingerprints, trust.ServerName = nil, ""
-	conf := trust.TLS("", []string{"h2", "http/1.1"})
-	conf.MinVersion = tls.VersionTLS12
 	return &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf, ForceAttemptHTTP2: true,
-		MaxResponseHeaderBytes: maxHeader, MaxIdleConns: 1, IdleConnTimeout: 2 * time.Minute,
+		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader, MaxIdleConns: 1, IdleConnTimeout: 10 * time.Second,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			conf := trust.TLS(host, []string{"h2", "http/1.1"}) // with the files as they are now
+			conf.MinVersion = tls.VersionTLS12
+			d := tls.Dialer{Config: conf}
+			return d.DialContext(ctx, network, address)
+		},
 	}}
 }
 

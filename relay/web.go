@@ -52,13 +52,14 @@ func newWeb(r *Relay) (*web, error) {
 }
 
 func (w *web) https(h http.Handler) (err error) {
-	if w.relay.cfg.Web.HTTPS == "" {
+	conf := w.relay.cfg.Web
+	if conf.HTTPS == "" {
 		return nil
 	}
-	if w.certs, err = tlsconf.Open(w.relay.cfg.Web.Certificates); err != nil {
+	if w.certs, err = tlsconf.Open(conf.Certificates); err != nil {
 		return fmt.Errorf("certificates of web.https: %w", err)
 	}
-	return w.listen("web", "https", w.relay.cfg.Web.HTTPS, h, w.certs.Server(w.relay.cfg.Web.ClientRoots))
+	return w.listen("web", "https", conf.HTTPS, h, w.certs.Server(conf.ClientRoots))
 }
 
 // listen binds one address; an empty one means no listener.

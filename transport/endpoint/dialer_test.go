@@ -287,7 +287,7 @@ func TestDialPresentsCertificate(t *testing.T) {
 	loopback(t, func(t *testing.T, w *world) {
 		s := certificates(t)
 		peer, pool := clientCertificate(t)
-		l := w.listen(t, s, func(c *endpoint.Config) { c.TLS = s.Server(pool) })
+		l := w.listen(t, s, func(c *endpoint.Config) { c.TLS = s.Server(tlsconf.FixedRoots(pool)) })
 		d := w.dialer(t, s, func(c *endpoint.DialConfig) { c.TLS.Certificate = peer })
 		_, server := connect(t, d, l, w.target(t, l))
 		if certs := server.Info().PeerCertificates; len(certs) != 1 || !certs[0].Equal(peer.Leaf) {

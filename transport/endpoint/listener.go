@@ -67,10 +67,7 @@ func Listen(cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	tlsConf := cfg.TLS.Clone()
-	tlsConf.MinVersion = tls.VersionTLS13
-	tlsConf.NextProtos = append(slices.Clone(cfg.Protocols), h3)
-	l.ql, err = sock.tr.Listen(tlsConf, cfg.QUIC.config(max(0, cfg.Timeout)))
+	l.ql, err = sock.tr.Listen(serverTLS(cfg.TLS, append(slices.Clone(cfg.Protocols), h3)), cfg.QUIC.config(max(0, cfg.Timeout)))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), sock.close())
 	}
@@ -81,6 +78,34 @@ func Listen(cfg Config) (*Listener, error) {
 	}
 	l.wg.Go(l.refuse)
 	return l, nil
+}
+
+// serverTLS fits a configuration to QUIC, and whatever its GetConfigForClient returns.
+func serverTLS(from *tls.Config, protocols []string) *tls.Config {
+	fit := func(c *tls.Config) *tls.Config {
+		c = c.Clone()
+		c.MinVersion, c.NextProtos = tls.VersionTLS13, protocols
+		return c
+	}
+	out := fit(from)
+	if from.GetConfigForClient == nil {
+		return out
+	}
+	var mu sync.Mutex
+	var last, fitted *tls.Config // one at a time: a clone for each handshake would have keys for tickets of its own
+	out.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		c, err := from.GetConfigForClient(hello)
+		if c == nil || err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if c != last {
+			last, fitted = c, fit(c)
+		}
+		return fitted, nil
+	}
+	return out
 }
 
 func (c Config) withDefaults() Config {

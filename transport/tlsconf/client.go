@@ -20,6 +20,10 @@ type ClientConfig struct {
 	Fingerprints []Fingerprint
 	// Certificate is presented when the server asks for one; nil presents none.
 	Certificate *tls.Certificate
+	// RootFiles takes the place of Roots: each TLS configuration has the authorities of its time. Nil = Roots count.
+	RootFiles *Roots
+	// KeyPair takes the place of Certificate: each handshake presents the one of its time. Nil = Certificate counts.
+	KeyPair *KeyPair
 	// Insecure trusts every certificate.
 	Insecure bool
 	// ServerName overrides the host name that is sent as SNI and that the certificate must carry.
@@ -38,11 +42,12 @@ func (c ClientConfig) TLS(host string, protocols []string) *tls.Config {
 	if c.ServerName != "" {
 		conf.ServerName = c.ServerName
 	}
-	if c.Certificate != nil {
+	if c.RootFiles != nil {
+		conf.RootCAs = c.RootFiles.Pool()
+	}
+	if c.Certificate != nil || c.KeyPair != nil {
 		// Not Certificates: crypto/tls would withhold it from a server that names other issuers.
-		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return c.Certificate, nil
-		}
+		conf.GetClientCertificate = c.present
 	}
 	switch {
 	case c.Insecure:
@@ -52,6 +57,13 @@ func (c ClientConfig) TLS(host string, protocols []string) *tls.Config {
 		conf.VerifyConnection = c.verifyPin
 	}
 	return conf
+}
+
+func (c ClientConfig) present(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if c.KeyPair != nil {
+		return c.KeyPair.Certificate(), nil
+	}
+	return c.Certificate, nil
 }
 
 func (c ClientConfig) verifyPin(state tls.ConnectionState) error {

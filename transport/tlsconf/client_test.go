@@ -106,7 +106,7 @@ func TestClientCertificate(t *testing.T) {
 	peer := clientCertificate(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(peer.Leaf)
-	server := open(t, tlsconf.Config{Generate: []string{"relay"}}).Server(roots)
+	server := open(t, tlsconf.Config{Generate: []string{"relay"}}).Server(tlsconf.FixedRoots(roots))
 	for name, test := range map[string]struct {
 		cert    *tls.Certificate
 		ok      bool

@@ -118,12 +118,31 @@ func (s *Store) Secret() []byte {
 	return der
 }
 
-// Server returns the TLS configuration of a listener, QUIC or TCP: certificates from the store and, where
-// clientRoots is not nil, optional client certificates that must chain to them.
-func (s *Store) Server(clientRoots *x509.CertPool) *tls.Config {
+// Server returns the TLS configuration of a listener, QUIC or TCP: certificates from the store and, where clients is not
+// nil, optional client certificates that must chain to those authorities, as they are at the time of the handshake.
+func (s *Store) Server(clients *Roots) *tls.Config {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}
-	if clientRoots != nil {
-		conf.ClientAuth, conf.ClientCAs = tls.VerifyClientCertIfGiven, clientRoots
+	if clients == nil {
+		return conf
+	}
+	conf.ClientAuth, conf.ClientCAs = tls.VerifyClientCertIfGiven, clients.Pool()
+	var mu sync.Mutex
+	current := conf
+	conf.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool := clients.Pool()
+		mu.Lock()
+		defer mu.Unlock()
+		if current.ClientCAs != pool {
+			// No clone: whoever was verified by authorities that are gone must not resume its session.
+			current = &tls.Config{
+				MinVersion: conf.MinVersion, NextProtos: conf.NextProtos, GetCertificate: s.GetCertificate,
+				ClientAuth: conf.ClientAuth, ClientCAs: pool,
+			}
+		}
+		if current == conf {
+			return nil, nil //nolint:nilnil // the configuration stays as it is
+		}
+		return current, nil
 	}
 	return conf
 }
