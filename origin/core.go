@@ -204,7 +204,7 @@ func (c *core) decide() {
 func (c *core) rest() {
 	c.serves = 0
 	switch {
-	case c.track == nil, !c.keep, len(c.layers) == 0:
+	case c.track == nil, !c.keep, len(c.layers) == 0, c.apart: // nobody can come back to it
 		c.leave()
 	case c.forget.IsZero():
 		c.forget = c.now.Add(c.linger)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/session"
 )
 
@@ -152,7 +151,6 @@ func TestCoreEnds(t *testing.T) {
 			cleanEnd(r, "r2")
 			r.leave("r1")
 			r.leave("r2")
-			r.pass(media.Linger)
 			r.expect("forget")
 		},
 		"X38 withdrawn while its session lives": func(r *coreRig) {
