@@ -24,15 +24,12 @@ type Lease struct {
 	StaleWindow *time.Duration
 }
 
-// lanPath is where LAN peers come in; it is never an ordinary path (L12).
-const lanPath = ".cluster"
-
-// errNoLAN refuses LAN peers here, where no auth server has to decide about them.
-var errNoLAN = &auth.Error{Status: http.StatusForbidden, Reason: "LAN discovery is off here"}
+// errNoLAN refuses what comes to the path of LAN peers and is none, before an auth server could decide about it.
+var errNoLAN = &auth.Error{Status: http.StatusForbidden, Reason: "not a peer on the LAN"}
 
 // open asks whether a session or request may come in. Its Path starts with a slash.
 func (r *Relay) open(ctx context.Context, req auth.Request) (*lease.Lease, error) {
-	if path := strings.Trim(req.Path, "/"); path == lanPath || strings.HasPrefix(path, lanPath+"/") {
+	if _, ok := isLANPath(req.Path); ok {
 		return nil, errNoLAN
 	}
 	return r.leases.Open(ctx, req)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/moqmesh/moqmesh/admin"
@@ -52,7 +51,7 @@ func (r *Relay) linked() (status []cluster.Status, out []admin.Peer) {
 			LastError: s.LastError, LastErrorAt: s.LastErrorAt, NextDial: s.NextDial, Links: []admin.Link{},
 		}
 		if s.Source == cluster.SourceLAN {
-			p.Key = s.Name // the path is a credential (C7)
+			p.Key = s.Name // never a path (C7)
 		}
 		for _, id := range s.Sessions {
 			if l := byID[id]; l != nil {
@@ -98,11 +97,11 @@ func (l *live) link(cost uint64) admin.Link {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // acceptedSessions describes who has connected, the oldest first. The ids are those of log lines. LAN peers are not among
-// them: their path is a credential (L12).
+// them (L12).
 func (r *Relay) acceptedSessions(all []*live) []admin.Session {
 	out := []admin.Session{}
 	for _, l := range all {
-		if l.dialed || strings.HasPrefix(l.path, "/"+lanPath+"/") || len(out) == admin.ListLimit {
+		if l.dialed || l.lan || len(out) == admin.ListLimit {
 			continue
 		}
 		s := admin.Session{

@@ -13,7 +13,6 @@ import (
 	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/transport"
-	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
 
 // errDraining keeps the dial loops from linking a relay that is about to go.
@@ -34,13 +33,16 @@ func (r *Relay) startCluster() {
 	cfg.Dial = r.dialPeer
 	c := cluster.New(cfg)
 	r.cluster.Store(c)
-	if len(r.cfg.Peers) == 0 && r.cfg.PeerList.IsZero() {
+	if len(r.cfg.Peers) == 0 && r.cfg.PeerList.IsZero() && !r.cfg.LAN.Enabled {
 		r.log.Info("no peers are configured: running standalone")
 	}
 	c.Set(cluster.SourceConnect, r.cfg.Peers)
 	if list := r.newPeerList(c); list != nil {
 		r.peerList.Store(list)
 		r.wg.Go(func() { list.Run(r.life) })
+	}
+	if d := r.lan.Load(); d != nil {
+		r.wg.Go(func() { r.followLAN(d, c) })
 	}
 }
 
@@ -52,11 +54,15 @@ func (r *Relay) dialPeer(ctx context.Context, e cluster.Entry) (cluster.Session,
 	id := r.ids.Add(1)
 	log := r.log.With("session", id, "peer", e.Name())
 	u := e.URL()
-	conn, err := r.dialer.Dial(ctx, endpoint.Target{URL: u})
+	target, versions, err := r.target(e)
 	if err != nil {
 		return nil, err
 	}
-	cfg := r.liteConfig(log, r.cfg.DialVersions)
+	conn, err := r.dialer.Dial(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	cfg := r.liteConfig(log, versions)
 	if cost, ok := e.Price(); ok {
 		cfg.Price = &cost
 	}

@@ -27,6 +27,7 @@ type live struct {
 	tier    string // guarded by the registry
 	dialed  bool
 	peer    bool // of the cluster
+	lan     bool // came in by LAN discovery
 	version message.Version
 	kind    string // of the carrier
 	remote  string

@@ -17,6 +17,7 @@ import (
 	"github.com/moqmesh/moqmesh/auth/lease"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
+	"github.com/moqmesh/moqmesh/lan"
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/origin"
@@ -37,6 +38,7 @@ type Relay struct {
 	origin   *origin.Origin
 	cluster  atomic.Pointer[cluster.Cluster]
 	peerList atomic.Pointer[peerlist.Watch] // nil without cluster.connect_api
+	lan      atomic.Pointer[lan.Discovery]  // nil without LAN discovery
 	web      *web
 	leases   *lease.Manager
 
@@ -73,6 +75,10 @@ func New(cfg Config) (*Relay, error) {
 		r.release()
 		return nil, err
 	}
+	if err := r.openLAN(); err != nil {
+		r.release()
+		return nil, err
+	}
 	r.cache = media.NewCache(cfg.Cache)
 	r.origin = origin.New(origin.Config{Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log})
 	r.log.Info("cluster initialized", "hop", uint64(hop), "id", source, "peers", len(cfg.Peers))
@@ -84,7 +90,14 @@ func New(cfg Config) (*Relay, error) {
 
 // bind opens the certificates and every socket, before anything is served.
 func (r *Relay) bind() (err error) {
-	if r.certs, err = tlsconf.Open(r.cfg.Certificates); err != nil {
+	certs, changed := r.cfg.Certificates, r.cfg.Certificates.OnChange
+	certs.OnChange = func() {
+		r.lanCertificate()
+		if changed != nil {
+			changed()
+		}
+	}
+	if r.certs, err = tlsconf.Open(certs); err != nil {
 		return fmt.Errorf("certificates of the listener: %w", err)
 	}
 	listen := r.cfg.Listen
@@ -175,6 +188,9 @@ func (r *Relay) Close() error {
 // release closes what bind opened, in the order in which it depends on each other.
 func (r *Relay) release() {
 	r.end()
+	if d := r.lan.Load(); d != nil {
+		_ = d.Close()
+	}
 	if r.web != nil {
 		r.web.close()
 	}

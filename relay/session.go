@@ -29,6 +29,10 @@ func (r *Relay) admit(conn transport.Conn) {
 		log.Debug("handshake failed", "error", err)
 		return
 	}
+	if credential, ok := isLANPath(sess.Peer().Path); ok && sess.Peer().Hop != r.cfg.Hop {
+		r.admitLAN(id, sess, info, credential, log)
+		return
+	}
 	admitted, err := r.openSession(sess, info)
 	if errors.Is(err, errSelf) {
 		r.selves.tell(log, info)

@@ -115,8 +115,10 @@ type Target struct {
 	URL *url.URL
 	// Addrs are tried, in this order, instead of what the host resolves to.
 	Addrs []netip.AddrPort
-	// Fingerprints replaces the dialer's pins, if not empty.
+	// Fingerprints replaces the dialer's pins, if not empty. They hold even where the dialer trusts everybody.
 	Fingerprints []tlsconf.Fingerprint
+	// Protocols replaces the dialer's, if not empty.
+	Protocols []string
 	// ServerName replaces the dialer's, if not empty.
 	ServerName string
 	// KeepAlive replaces the dialer's interval, if not zero.

@@ -125,6 +125,7 @@ type plan struct {
 	url                *url.URL
 	webTransport       bool
 	addrs              []netip.AddrPort // fixed; none: resolve host
+	protocols          []string
 	tls                tlsconf.ClientConfig
 	quic               *quicgo.Config
 	confirm            func(context.Context, transport.Conn) error
@@ -134,7 +135,10 @@ type plan struct {
 func (d *Dialer) plan(t Target) (*plan, error) {
 	p := &plan{
 		scheme: t.URL.Scheme, host: t.URL.Hostname(), port: orDefault(t.URL.Port(), "443"), url: t.URL,
-		addrs: t.Addrs, tls: d.cfg.TLS, confirm: t.Confirm,
+		addrs: t.Addrs, tls: d.cfg.TLS, confirm: t.Confirm, protocols: d.cfg.Protocols,
+	}
+	if len(t.Protocols) > 0 {
+		p.protocols = t.Protocols
 	}
 	switch p.scheme {
 	case "moqt", "moql":
@@ -147,7 +151,7 @@ func (d *Dialer) plan(t Target) (*plan, error) {
 		return p, ErrHost
 	}
 	if len(t.Fingerprints) > 0 {
-		p.tls.Fingerprints = t.Fingerprints
+		p.tls.Fingerprints, p.tls.Insecure = t.Fingerprints, false
 	}
 	p.tls.ServerName = orDefault(t.ServerName, p.tls.ServerName)
 	settings := d.cfg.QUIC

@@ -16,7 +16,7 @@ import (
 
 // attempt connects to one address, to the point where the connection can be used.
 func (d *Dialer) attempt(ctx context.Context, p *plan, addr netip.AddrPort) (carrier, error) {
-	protocols := d.cfg.Protocols
+	protocols := p.protocols
 	if p.webTransport {
 		protocols = []string{h3}
 	}
@@ -28,7 +28,7 @@ func (d *Dialer) attempt(ctx context.Context, p *plan, addr netip.AddrPort) (car
 	var c carrier
 	if p.webTransport {
 		c, err = webtransport.Connect(ctx, q, p.url, webtransport.ClientConfig{
-			Protocols: d.cfg.Protocols, Pinned: pinned,
+			Protocols: p.protocols, Pinned: pinned,
 		})
 		if err != nil {
 			return nil, err
