@@ -397,8 +397,8 @@ func TestProbeBitrate(t *testing.T) {
 	st := transport.Stats{RTT: 100 * time.Millisecond, CongestionWindow: 125_000} // 10 Mbit/s
 	step := func(bits uint64) uint64 {
 		m, _ := p.sample(now, st)
-		now = now.Add(probeEvery)
-		st.BytesSent += bits / 8
+		now = now.Add(p.pause())
+		st.BytesSent += bits / 8 * uint64(p.pause()/probeEvery)
 		return m.Bitrate
 	}
 	run := func(rate uint64) (last uint64) {
@@ -417,6 +417,9 @@ func TestProbeBitrate(t *testing.T) {
 	} {
 		if got := run(tt.rate); got != tt.want {
 			t.Errorf("sending %d bit/s: estimate %d, want %d", tt.rate, got, tt.want)
+		}
+		if quiet := p.pause() == probeQuiet; quiet != (tt.rate < minRate) {
+			t.Errorf("sending %d bit/s: the next look is due after %v", tt.rate, p.pause())
 		}
 	}
 	// A change of a tenth is told when the threshold has come down to it, not at once.

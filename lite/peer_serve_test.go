@@ -405,6 +405,10 @@ func TestServeProbe(t *testing.T) {
 			server.SetStats(transport.Stats{})
 			s.Want(message.Probe{})
 		}
+		s.FIN().AnyStop().WantReset(lite.StreamCancelled)
+		server.SetStats(transport.Stats{RTT: 50 * time.Millisecond})
+		time.Sleep(2 * time.Second)
+		r.WantIdle() // the stream is over
 		r.WantAlive()
 	})
 }

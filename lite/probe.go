@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/moqmesh/moqmesh/lite/message"
@@ -19,6 +20,9 @@ const (
 	probeEvery = 100 * time.Millisecond
 	probeLimit = 10 * time.Second
 	probeShare = 0.25
+	// probeQuiet is the time between looks while next to nothing is sent. A report is late by no more than that, and
+	// an idle session costs a tenth of the wake-ups.
+	probeQuiet = time.Second
 )
 
 // Rates are measured over rateWindow. Below minRate the sender has next to nothing to send, and what the path could carry
@@ -31,31 +35,65 @@ const (
 // serveProbe reports what the connection can carry until the subscriber has enough (03 and later).
 func (s *Session) serveProbe(r *request) {
 	r.start()
-	r.whileOpen(func(ctx context.Context) {
-		r.giveUp(ctx, s.report(ctx, r))
-	})
+	rep := &reporter{s: s, r: r}
+	rep.look()
+	_, err := r.in.ReadByte()
+	rep.stop()
+	switch {
+	case err == nil:
+		err = errExtra
+	case errors.Is(err, io.EOF):
+		err = errFinished
+	}
+	r.giveUp(s.conn.Context(), err)
 }
 
-// report writes PROBE messages until ctx ends or the stream fails. While nothing is known it says nothing.
-func (s *Session) report(ctx context.Context, w io.Writer) error {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	var p prober
-	for {
-		if m, due := p.sample(time.Now(), s.conn.Stats()); due {
-			b, err := m.Append(nil, s.version)
-			if err != nil {
-				return err
-			}
-			if _, err := w.Write(b); err != nil {
-				return err
-			}
+// reporter writes the PROBE messages of one stream. A timer has it look; between looks it has no goroutine.
+type reporter struct {
+	s      *Session
+	r      *request
+	prober prober
+
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+}
+
+// look says what is due, and arms the timer for the next time. If the stream has failed it ends both sides, which is
+// how serveProbe learns. While nothing is known it says nothing.
+func (p *reporter) look() {
+	if !p.s.enter() {
+		return
+	}
+	defer p.s.leave()
+	if m, due := p.prober.sample(time.Now(), p.s.conn.Stats()); due {
+		b, err := m.Append(nil, p.s.version)
+		if err == nil {
+			_, err = p.r.Write(b)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err != nil {
+			p.r.giveUp(p.s.conn.Context(), err)
+			return
 		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.over:
+	case p.timer == nil:
+		p.timer = time.AfterFunc(p.prober.pause(), p.look)
+	default:
+		p.timer.Reset(p.prober.pause())
+	}
+}
+
+// stop ends the looking; one look may still be under way.
+func (p *reporter) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.timer != nil {
+		p.timer.Stop()
 	}
 }
 
@@ -64,7 +102,8 @@ type prober struct {
 	last   message.Probe
 	sentAt time.Time // zero before the first report
 	ring   [int(rateWindow/probeEvery) + 1]sentSample
-	n      int // samples taken
+	n      int  // samples in the ring, and those that were overwritten
+	quiet  bool // next to nothing was sent lately
 }
 
 type sentSample struct {
@@ -85,6 +124,14 @@ func (p *prober) sample(now time.Time, st transport.Stats) (message.Probe, bool)
 	return m, true
 }
 
+// pause is the time to the next look.
+func (p *prober) pause() time.Duration {
+	if p.quiet {
+		return probeQuiet
+	}
+	return probeEvery
+}
+
 // bitrate estimates what the path carries: the congestion window per round trip, but at most twice what was sent
 // lately, since the window says nothing while there is little to send; 0 = unknown.
 func (p *prober) bitrate(now time.Time, st transport.Stats) uint64 {
@@ -95,11 +142,15 @@ func (p *prober) bitrate(now time.Time, st transport.Stats) uint64 {
 	p.ring[p.n%len(p.ring)] = sentSample{now, st.BytesSent}
 	p.n++
 	elapsed := now.Sub(oldest.at)
-	if p.n == 1 || elapsed <= 0 || st.RTT <= 0 || st.CongestionWindow == 0 {
+	if p.quiet = false; p.n == 1 || elapsed <= 0 {
 		return 0
 	}
 	sent := float64(st.BytesSent-oldest.bytes) * 8 / elapsed.Seconds()
-	if sent < minRate {
+	if p.quiet = sent < minRate; p.quiet {
+		p.ring[0], p.n = sentSample{now, st.BytesSent}, 1 // what comes next is measured from here
+		return 0
+	}
+	if st.RTT <= 0 || st.CongestionWindow == 0 {
 		return 0
 	}
 	return uint64(math.Round(min(float64(st.CongestionWindow)*8/st.RTT.Seconds(), 2*sent)))

@@ -17,7 +17,8 @@ import (
 	"github.com/moqmesh/moqmesh/transport"
 )
 
-// admit brings an accepted connection through handshake and admission and serves it until it ends.
+// admit brings an accepted connection through handshake and admission, and leaves it to a goroutine of its own that serves
+// it until it ends: the stack that cryptography and decoding have grown is not kept for as long as the session lasts.
 func (r *Relay) admit(conn transport.Conn) {
 	info := conn.Info()
 	id := r.ids.Add(1)
@@ -46,11 +47,13 @@ func (r *Relay) admit(conn transport.Conn) {
 		return
 	}
 	grant := admitted.Grant()
-	r.serve(sess, r.describe(id, sess, info, admitted), origin.Peer{
+	peer := origin.Peer{
 		ID: id, Hop: sess.Peer().Hop, DeclaredPrice: sess.Peer().Price, Wire: sess.Wire(), Source: source(grant.Peer),
 		Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe, Hidden: grant.Peer,
 		ClusterPeer: grant.Peer,
-	}, log)
+	}
+	l := r.describe(id, sess, info, admitted)
+	r.wg.Go(func() { _ = r.serve(sess, l, peer, log) })
 }
 
 func (r *Relay) liteConfig(log *slog.Logger, versions []message.Version) lite.Config {
