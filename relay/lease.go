@@ -70,6 +70,9 @@ func refusal(err error) (code uint32, reason string) {
 
 // logRefusal tells apart who is not wanted, and what could not be decided.
 func logRefusal(log *slog.Logger, path string, err error) {
+	if _, ok := isLANPath(path); ok {
+		path = "/.cluster/…" // the rest is a credential
+	}
 	switch {
 	case errors.Is(err, auth.ErrUnavailable), errors.Is(err, auth.ErrInvalid):
 		log.Warn("session not admitted, nothing was decided", "path", path, "error", err)
