@@ -80,6 +80,7 @@ func (q *bigQueue) Pop() any {
 
 // newBigMesh makes relays in a random connected graph of about the given degree; relays-1 means a full mesh.
 func newBigMesh(tb testing.TB, relays, degree int) *bigMesh {
+	tb.Helper()
 	m := &bigMesh{tb: tb}
 	cfg := route.Config{Quarantine: *scaleQuarantine, MaxHops: *scaleMaxHops}
 	for i := range relays {
@@ -253,6 +254,7 @@ func BenchmarkMesh(b *testing.B) {
 }
 
 func benchMesh(b *testing.B, relays, degree, names int) {
+	b.Helper()
 	m := newBigMesh(b, relays, degree)
 	before := heapBytes()
 	rng := rand.New(rand.NewPCG(2, 2))
