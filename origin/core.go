@@ -22,6 +22,7 @@ type core struct {
 
 	// Sources.
 	layers [][]source              // as last told, see routesChanged
+	stale  bool                    // there are stale routes instead
 	out    map[sourceID]exclusion  // not to be asked
 	infos  map[sourceID]media.Info // answers that passed the check (F8)
 	fixed  *media.Info             // what they must equal, with the capped retention window; nil = nothing yet (F22)
@@ -124,6 +125,7 @@ func (c *core) apply(now time.Time, ev event) []effect {
 	case demandChanged:
 		c.demand(ev)
 	case routesChanged:
+		c.stale = ev.suspended
 		c.reroute(ev.layers)
 	case infoAnswered:
 		c.answered(ev)
@@ -147,10 +149,12 @@ func (c *core) apply(now time.Time, ev event) []effect {
 		}
 	}
 	c.decide()
-	for _, m := range c.buried {
-		m.Close()
+	if !c.stale || c.gone {
+		for _, m := range c.buried {
+			m.Close()
+		}
+		c.buried = c.buried[:0]
 	}
-	c.buried = c.buried[:0]
 	return c.effs
 }
 

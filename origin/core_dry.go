@@ -17,7 +17,14 @@ type drought struct {
 
 // dry handles that no source is left to ask. What a live copy still brings is waited for (F37, F38); then the track
 // ends, cleanly if every source has said so (F39). Fetches without readers see to themselves.
+//
+// While stale routes remain nothing ends: who told us of them has been told of the withdrawal too, and may have another
+// way beside it, of which we hear when its hold is over. If not, they go within a round trip, and after two seconds at the
+// latest they are stale no more (R44).
 func (c *core) dry() {
+	if c.stale {
+		return
+	}
 	over := c.ends && !c.beyond(c.end)
 	for _, u := range c.copies {
 		over = over && (u.ended || u.phase == old)

@@ -197,6 +197,42 @@ func TestCoreEnds(t *testing.T) {
 			r.got("r1", "7:0..1*")
 			cleanEnd(r, "r1")
 		},
+		"stale routes are waited for, mid-group": func(r *coreRig) {
+			r.serving("A")
+			r.send("A", 8, 0, 4)
+			r.suspend()
+			r.done("A", net.ErrClosed)
+			r.pass(500 * time.Millisecond)
+			r.expect("exclude A")
+			r.rank("B")
+			r.expect("info B", "open B 10 2s [(8,5),-)", "serve B")
+			r.send("B", 8, 5, 6)
+			r.finish("B", 8)
+			r.got("r1", "8:0..6*")
+		},
+		"stale routes are waited for after a declared end": func(r *coreRig) {
+			r.serving("A")
+			r.whole("A", 7, 2)
+			r.suspend()
+			r.end("A", 8)
+			r.done("A", nil)
+			r.pass(1500 * time.Millisecond)
+			r.rank("B")
+			r.expect("info B", "open B 10 2s [(8,0),-)", "serve B")
+			r.whole("B", 8, 2)
+			r.got("r1", "7:0..1* 8:0..1*")
+		},
+		"stale routes that go end it": func(r *coreRig) {
+			r.serving("A")
+			r.whole("A", 7, 2)
+			r.suspend()
+			r.end("A", 8)
+			r.done("A", nil)
+			r.expect()
+			r.rank()
+			r.expect()
+			cleanEnd(r, "r1")
+		},
 		"X38, then its session dies": func(r *coreRig) {
 			r.serving("A")
 			r.send("A", 8, 0, 4)

@@ -18,7 +18,10 @@ type (
 	}
 	// routesChanged brings the sources in the order in which they are to be tried: by covering prefix, deepest first,
 	// then by rank. The first prefix with a source that is not excluded decides alone (R27).
-	routesChanged struct{ layers [][]source }
+	routesChanged struct {
+		layers    [][]source
+		suspended bool // there are none, but stale routes (R43)
+	}
 	// infoAnswered is the answer to askInfo.
 	infoAnswered struct {
 		id   copyID

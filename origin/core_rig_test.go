@@ -159,8 +159,11 @@ func (r *coreRig) rank(names ...string) {
 		r.core.layers = layers // a track begins with its sources and a request
 		return
 	}
-	r.do(routesChanged{layers})
+	r.do(routesChanged{layers: layers})
 }
+
+// suspend tells the core that there are stale routes only.
+func (r *coreRig) suspend() { r.do(routesChanged{suspended: true}) }
 
 // do gives the core an event and whatever follows from it.
 func (r *coreRig) do(ev event) {

@@ -16,7 +16,9 @@ import (
 type front struct {
 	frontKey
 	layers [][]source // candidates now, see routesChanged
-	tracks map[string]*track
+	// suspended: there are none, but stale routes.
+	suspended bool
+	tracks    map[string]*track
 	// infos is what the tracks were first accepted with (F22).
 	infos map[string]media.Info
 	idle  *list.Element // while there are no tracks
@@ -134,12 +136,13 @@ func (w *owner) source(path string, r route.Route) (source, bool) {
 // reselect tells the tracks of a front what its routes are now (F18).
 func (w *owner) reselect(f *front) {
 	layers := w.layers(f.frontKey)
-	if slices.EqualFunc(layers, f.layers, slices.Equal) {
+	suspended := len(layers) == 0 && w.table.Suspended(f.path, f.horizon)
+	if slices.EqualFunc(layers, f.layers, slices.Equal) && suspended == f.suspended {
 		return
 	}
-	f.layers = layers
+	f.layers, f.suspended = layers, suspended
 	for _, t := range f.tracks {
-		t.reroute(f.layers)
+		t.reroute(routesChanged{layers, suspended})
 		if len(f.layers) == 0 && t.resting != nil {
 			w.unlist(t) // only tracks that are read keep a front without routes (F38)
 		}

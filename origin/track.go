@@ -21,7 +21,7 @@ type track struct {
 	inbox  chan trackMessage // unbuffered: what was taken is handled
 	events chan report       // from the goroutines below; always received until running is 0
 	wake   chan struct{}     // routes, flags or a copy have news
-	routes atomic.Pointer[[][]source]
+	routes atomic.Pointer[routesChanged]
 	going  atomic.Bool // the origin closes
 	out    atomic.Bool // room is needed
 	done   chan struct{}
@@ -44,7 +44,7 @@ type track struct {
 	probes  map[copyID]context.CancelFunc
 	wakers  map[copyID]*copyWaker
 	running int
-	routing *[][]source // as last seen
+	routing *routesChanged // as last seen
 	told    demandChanged
 	rests   bool
 	err     error // why the track has failed
@@ -78,14 +78,14 @@ func newTrack(o *Origin, key frontKey, name string, fixed *media.Info, layers []
 		newTrack: o.cfg.Cache.NewTrack,
 		waker:    t.copyWaker,
 	}
-	t.routes.Store(&layers)
-	t.routing = t.routes.Load()
+	t.routing = &routesChanged{layers: layers}
+	t.routes.Store(t.routing)
 	return t
 }
 
 // reroute tells the track its sources. The slices are shared and read only.
-func (t *track) reroute(layers [][]source) {
-	t.routes.Store(&layers)
+func (t *track) reroute(ev routesChanged) {
+	t.routes.Store(&ev)
 	t.poke()
 }
 
@@ -192,9 +192,9 @@ func (t *track) woken() {
 		t.apply(closed{net.ErrClosed})
 		return
 	}
-	if layers := t.routes.Load(); layers != t.routing {
-		t.routing = layers
-		t.apply(routesChanged{*layers})
+	if routes := t.routes.Load(); routes != t.routing {
+		t.routing = routes
+		t.apply(*routes)
 	}
 	for id, w := range t.wakers {
 		if w.news.CompareAndSwap(true, false) {

@@ -89,6 +89,19 @@ func prefer(routes []Route) []Route {
 	return routes
 }
 
+// Suspended reports whether a stale route could serve path for x if it were live. That state does not last: it comes back,
+// ends, or is replaced by what its sender has beside it (R44).
+func (t *Table) Suspended(path string, x Requester) bool {
+	for n := t.root.deepest(path); n != nil; n = n.parent {
+		for _, a := range n.routes {
+			if a.stale && a.visible(x.Session, x.Hop) && (!x.Local || a.session.Source == SourceLocal) && a.serves(path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Through reports whether a route that could serve path, now or once it is no longer stale, is hidden from
 // x, so that x needs a front of its own.
 func (t *Table) Through(path string, x Requester) bool {
