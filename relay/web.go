@@ -77,7 +77,7 @@ func (w *web) listen(name, kind, address string, h http.Handler, conf *tls.Confi
 		conf.NextProtos = []string{"h2", "http/1.1"}
 	}
 	w.servers = append(w.servers, &webServer{
-		ln: &countedListener{Listener: ln, name: name, failures: make(map[string]uint64)},
+		ln: &countedListener{Listener: ln, name: name, log: log.With("kind", kind), failures: make(map[string]uint64)},
 		server: &http.Server{
 			Handler: h, TLSConfig: conf, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: w.relay.cfg.Handshake,
 			IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -169,6 +169,7 @@ func (r *Relay) internal() admin.InternalConfig {
 type countedListener struct {
 	net.Listener
 	name string
+	log  *slog.Logger
 
 	failing atomic.Int64 // since when, unix nanoseconds; 0 = it works
 
@@ -180,11 +181,15 @@ type countedListener struct {
 func (l *countedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err == nil {
-		l.failing.Store(0)
+		if since := l.failing.Swap(0); since != 0 {
+			l.log.Info("accepting again", "after", time.Since(time.Unix(0, since)).Round(time.Millisecond))
+		}
 		return c, nil
 	}
 	if !errors.Is(err, net.ErrClosed) {
-		l.failing.CompareAndSwap(0, time.Now().UnixNano())
+		if l.failing.CompareAndSwap(0, time.Now().UnixNano()) {
+			l.log.Warn("no TCP connection can be accepted", "err", err)
+		}
 		l.mu.Lock()
 		l.failures[acceptClass(err)]++
 		l.mu.Unlock()
