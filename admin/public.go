@@ -243,7 +243,7 @@ func (p *public) fail(w http.ResponseWriter, r *http.Request, err error) int {
 		status, text = http.StatusGatewayTimeout, "timeout"
 	}
 	level := slog.LevelDebug
-	if status == http.StatusInternalServerError {
+	if status == http.StatusInternalServerError && r.Context().Err() == nil { // else the client has left
 		level = slog.LevelWarn
 	}
 	p.Logger.Log(r.Context(), level, "http request failed", "remote", r.RemoteAddr, "status", status, "err", err)

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -426,14 +427,21 @@ func TestClientLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &relay{fetch: fetch}
-				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-				defer cancel()
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(3*time.Second, cancel)
+				var log strings.Builder
+				public := admin.Public(admin.PublicConfig{
+					Admit: r, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})),
+				})
 				func() {
 					defer func() { _ = recover() }() // http.ErrAbortHandler
-					handler(r).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/fetch/room/video", nil).WithContext(ctx))
+					public.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/fetch/room/video", nil).WithContext(ctx))
 				}()
 				if got := r.reasons(); len(got) != 1 || got[0] == "done" {
 					t.Errorf("reasons %v", got)
+				}
+				if log.Len() > 0 {
+					t.Errorf("logged: %s", &log)
 				}
 			})
 		})
