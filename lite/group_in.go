@@ -42,6 +42,7 @@ func (s *Session) receiveGroup(st transport.ReceiveStream, in *input, pending sl
 		st.Stop(code)
 		return
 	}
+	in.stir = g.w.Stir
 	u.conclude(g, s.readFrames(in, g.w, &u.progress))
 }
 

@@ -25,6 +25,7 @@ type input struct {
 	frames *frameBudget
 	large  *[]byte // holds the payload handed out last, if buf could not
 	held   int64   // bytes taken from frames for it
+	stir   func()  // told of each piece of a large payload; may be nil
 }
 
 // newInput returns an input with a buffer of its own.
@@ -45,7 +46,7 @@ func newGroupInput(src io.Reader, frames *frameBudget) *input {
 // free gives the buffers back. The input must not be used any more.
 func (in *input) free() {
 	in.release()
-	in.src, in.frames = nil, nil
+	in.src, in.frames, in.stir = nil, nil, nil
 	groupInputs.Put(in)
 }
 
@@ -171,7 +172,7 @@ func (in *input) largePayload(n int) ([]byte, error) {
 	have := copy(*in.large, in.buf[in.r:in.w])
 	in.r += have
 	for {
-		m, err := io.ReadFull(in.src, (*in.large)[have:])
+		m, err := in.readPieces((*in.large)[have:])
 		if have += m; err != nil {
 			return nil, truncated(err)
 		}
@@ -182,6 +183,21 @@ func (in *input) largePayload(n int) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// readPieces fills p like io.ReadFull.
+func (in *input) readPieces(p []byte) (n int, err error) {
+	for n < len(p) {
+		m, err := in.src.Read(p[n:])
+		n += m
+		if m > 0 && in.stir != nil {
+			in.stir()
+		}
+		if err != nil && n < len(p) {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // grow replaces the large buffer by one of size bytes.

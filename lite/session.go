@@ -278,3 +278,6 @@ func (s slots) acquire(ctx context.Context) bool {
 }
 
 func (s slots) release() { <-s }
+
+// Heard implements session.Heard: it counts packets.
+func (s *Session) Heard() uint64 { return s.conn.Stats().PacketsReceived }

@@ -42,7 +42,10 @@ type Cache struct {
 	// stamps is the sum of the last uses of all groups, for their average.
 	stamps atomic.Int64
 	// now is the time of the last Sweep, counted from the first.
+	// now is the time of the last Sweep, counted from the first.
 	now atomic.Int64
+	// beat is what arrivals are stamped with, see Beat.
+	beat atomic.Pointer[time.Time]
 
 	mu  sync.Mutex // guards set; no other lock is taken under it
 	set map[*Track]struct{}

@@ -17,6 +17,7 @@ type Copy struct {
 	closed  bool
 	writers []*GroupWriter // open streams
 	frames  uint64         // new ones that it has brought
+	pulse   pulse
 }
 
 // asked is what a copy was told to ask for.
@@ -209,6 +210,7 @@ func (c *Copy) begin(seq, frame uint64, wk *wakes) (*GroupWriter, error) {
 		}
 	}
 	c.claims.begin(seq)
+	c.stir()
 	t.named(c, seq, false, wk)
 	if g != nil && g.complete {
 		return nil, ErrDuplicate

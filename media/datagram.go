@@ -38,11 +38,13 @@ func (c *Copy) Datagram(seq, ts uint64, payload []byte) {
 			return
 		}
 		c.claims.begin(seq)
+		c.arrived(wk)
 		t.named(c, seq, false, wk)
 		if t.ledger.seen.has(seq) {
 			return
 		}
 		c.frames++
+		c.ring(wk)
 		t.ledger.finish(seq)
 		t.datagrams.push(Datagram{seq, c.stamp(ts), slices.Clone(payload)})
 		wk.everyone(t)

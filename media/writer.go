@@ -1,11 +1,16 @@
 package media
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // GroupWriter takes the frames of one group stream of one copy or fetch. One goroutine uses it.
 type GroupWriter struct {
 	g    *group
 	copy *Copy // nil: a fetch
+	// stirred is the last beat at which a piece of a frame counted; it belongs to that goroutine.
+	stirred *time.Time
 	// The rest belongs to the track's lock.
 	next uint64 // number of the next frame
 	err  error  // nothing more is taken
@@ -40,6 +45,9 @@ func (w *GroupWriter) write(ts uint64, payload, own []byte, bad error, wk *wakes
 		return w.err
 	}
 	g, t := w.g, w.g.track
+	if w.copy != nil {
+		w.copy.arrived(wk)
+	}
 	if bad != nil {
 		w.stop(bad, wk)
 		t.park(g, bad)
@@ -66,6 +74,7 @@ func (w *GroupWriter) write(ts uint64, payload, own []byte, bad error, wk *wakes
 	}
 	if w.copy != nil {
 		w.copy.frames++
+		w.copy.ring(wk)
 	}
 	wk.waiters(g)
 	if g.splice.complete() {

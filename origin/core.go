@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/session"
 )
 
@@ -49,6 +50,7 @@ type core struct {
 	gone   bool // failed or forgotten
 
 	drought drought
+	hedge   hedge
 
 	now  time.Time // of the event at hand
 	effs []effect
@@ -68,6 +70,10 @@ type source struct {
 	caps   session.Caps
 	goaway bool // takes no new requests (R41)
 	local  bool // published in this process
+	// For hedges (H3, H4): what is heard of the session, the identity of its peer, and the hop list of the route.
+	link *link
+	peer route.Hop
+	hops string
 	// via and path say whom to ask for what. The core does not look at them.
 	via  *Session
 	path string
@@ -100,6 +106,7 @@ type phase uint8
 const (
 	reserved phase = iota // its source's properties are being checked; it holds the place of the next copy (F33)
 	asked                 // subscribed, not accepted yet
+	standby               // accepted as a hedge: it delivers beside the serving copy
 	serving
 	old // it finishes the groups it has open (F28)
 )
@@ -113,6 +120,7 @@ type upstreamCopy struct {
 	sent  media.Subscription // as last asked
 	limit uint64             // of an old copy: just after its newest open group
 	ended bool               // it has declared its end
+	hedge bool               // see core.hedge
 }
 
 // apply takes in one event. After failTrack or forgetTrack there is nothing more to come.
@@ -141,6 +149,8 @@ func (c *core) apply(now time.Time, ev event) []effect {
 		if c.here+c.wait == 0 {
 			c.leave()
 		}
+	case hedgeGranted:
+		c.hedge.granted = c.hedge.wanted
 	case closed:
 		c.fail(ev.err)
 	case tick:
@@ -160,10 +170,14 @@ func (c *core) apply(now time.Time, ev event) []effect {
 
 // deadline is when a tick is due; zero = never.
 func (c *core) deadline() time.Time {
+	due := c.forget
 	if !c.drought.since.IsZero() {
-		return c.drought.since.Add(c.patience())
+		due = c.drought.since.Add(c.patience())
 	}
-	return c.forget
+	if look := c.hedge.look; due.IsZero() || !look.IsZero() && look.Before(due) {
+		due = look
+	}
+	return due
 }
 
 func (c *core) emit(e effect) { c.effs = append(c.effs, e) }
@@ -183,6 +197,7 @@ func (c *core) decide() {
 	}
 	if c.here+c.wait == 0 {
 		c.stopProbe()
+		c.quitHedge()
 		c.drought = drought{}
 		c.rest()
 		return
@@ -190,6 +205,7 @@ func (c *core) decide() {
 	c.forget = time.Time{}
 	if c.over {
 		c.stopProbe()
+		c.quitHedge()
 		return
 	}
 	t, ok := c.pick()
@@ -197,6 +213,7 @@ func (c *core) decide() {
 	if c.asks {
 		c.copyFor(t, ok)
 	}
+	c.hedgeFor(t, ok)
 	if ok {
 		c.drought = drought{}
 	} else {
@@ -230,6 +247,7 @@ func (c *core) fail(err error) {
 func (c *core) close(err error) {
 	c.gone = true
 	c.stopProbe()
+	c.quitHedge()
 	if c.track != nil {
 		c.track.Close(err)
 	}

@@ -38,7 +38,7 @@ func (c *core) copyFor(t source, ok bool) {
 	for _, u := range slices.Clone(c.copies) {
 		superseded := u.phase == reserved && (!ok || u.src.id != t.id) ||
 			u.phase == asked && ok && u.src.id != t.id
-		if superseded {
+		if superseded && !u.hedge {
 			c.cancel(u) // R26: a request that waits follows a re-selection at once
 		}
 	}
@@ -46,6 +46,10 @@ func (c *core) copyFor(t source, ok bool) {
 		return
 	}
 	u := c.from(t.id)
+	if u != nil && u.hedge {
+		c.promote(u)
+		return
+	}
 	if u != nil && u.phase == old {
 		if c.revivable(u) {
 			c.revive(u)
@@ -65,7 +69,11 @@ func (c *core) copyFor(t source, ok bool) {
 // reserve makes the place of a copy in the track, so that readers of open groups wait for it (F33).
 func (c *core) reserve(t source) *upstreamCopy {
 	for len(c.copies) >= maxCopies { // F35: cutting loses nothing
-		c.cancel(c.in(old))
+		victim := c.in(old)
+		if victim == nil {
+			victim = c.byID(c.hedge.copy)
+		}
+		c.cancel(victim)
 	}
 	u := &upstreamCopy{id: c.nextID(), src: t}
 	u.media = c.track.NewCopy(c.waker(u.id))
@@ -121,8 +129,13 @@ func (c *core) finish(u *upstreamCopy, end uint64) {
 	c.drop(u.src, ended, nil)
 }
 
-// accept makes a copy the serving one.
+// accept makes a copy the serving one; a hedge stands by.
 func (c *core) accept(u *upstreamCopy) {
+	if u.hedge {
+		u.phase = standby
+		return
+	}
+	c.displace(u)
 	if s := c.in(serving); s != nil {
 		c.retire(s)
 	}
@@ -151,6 +164,7 @@ func (c *core) revivable(u *upstreamCopy) bool {
 
 // revive takes back the end of an old copy, which serves on.
 func (c *core) revive(u *upstreamCopy) {
+	c.displace(u)
 	if s := c.in(serving); s != nil {
 		c.retire(s)
 	}
@@ -192,6 +206,9 @@ func (c *core) done(ev copyDone) {
 		c.finish(u, c.endOf(u))
 	case ev.err != nil && u.phase != old:
 		c.exclude(u.src, ev.err)
+	}
+	if u.hedge && ev.err != nil {
+		c.hedgeFailed()
 	}
 	c.remove(u)
 }

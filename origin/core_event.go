@@ -44,6 +44,8 @@ type (
 	}
 	// evicted asks a track without readers to go.
 	evicted struct{}
+	// hedgeGranted is the answer to wantHedge.
+	hedgeGranted struct{}
 	// closed ends the track for everyone.
 	closed struct{ err error }
 	// tick says that the deadline has come.
@@ -58,6 +60,7 @@ func (copyMoved) event()     {}
 func (copyDone) event()      {}
 func (sourceLost) event()    {}
 func (evicted) event()       {}
+func (hedgeGranted) event()  {}
 func (closed) event()        {}
 func (tick) event()          {}
 
@@ -96,6 +99,17 @@ type (
 		src source
 		exclusion
 	}
+	// wantHedge asks for a place among the hedges that the relay may start now; hedgeGranted follows (H11).
+	wantHedge struct{ priority uint8 }
+	// unwantHedge takes that back.
+	unwantHedge struct{}
+	// hedged says what became of a hedge, for the counters.
+	hedged struct {
+		src source
+		hedgeOutcome
+	}
+	// suspect says that nothing at all arrives from the session of a source (H11).
+	suspect struct{ src source }
 	// partTrack says that the next request for this name is for a new logical track.
 	partTrack struct{}
 	// failTrack says that the track has ended with an error, which readers have got already.
@@ -112,6 +126,10 @@ func (updateCopy) effect()  {}
 func (cancelCopy) effect()  {}
 func (servedBy) effect()    {}
 func (excluded) effect()    {}
+func (wantHedge) effect()   {}
+func (unwantHedge) effect() {}
+func (hedged) effect()      {}
+func (suspect) effect()     {}
 func (partTrack) effect()   {}
 func (failTrack) effect()   {}
 func (forgetTrack) effect() {}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/session"
 )
 
@@ -41,6 +42,10 @@ type coreRig struct {
 	demand  demand
 	readers map[string]*testReader
 	waiting int
+	full    bool                  // there is no place for hedges
+	became  [hedgeRefused + 1]int // hedges, by outcome
+	stamp   func() string
+	ts      *uint64 // of the frames to be sent, if not as usual
 }
 
 // tester is what testing.T and rapid.T share.
@@ -58,6 +63,7 @@ type scripted struct {
 	err   error  // of the answer
 	held  bool   // questions and requests stay open
 	ahead uint64 // of its timestamps
+	deaf  bool   // nothing arrives from its session
 	late  []event
 }
 
@@ -103,7 +109,7 @@ func newCoreRig(t tester) *coreRig {
 	r := &coreRig{
 		tester: t, cache: media.NewCache(media.CacheConfig{}),
 		sources: make(map[string]*scripted), copies: make(map[copyID]*scriptedCopy),
-		readers: make(map[string]*testReader),
+		readers: make(map[string]*testReader), stamp: func() string { return "" },
 	}
 	r.core = core{
 		linger: media.Linger, maxAge: media.Unlimited, newTrack: r.cache.NewTrack,
@@ -131,7 +137,8 @@ func testInfo() media.Info {
 func (r *coreRig) source(name string, caps session.Caps) *scripted {
 	s := &scripted{name: name, info: testInfo()}
 	s.source = source{id: sourceID(len(r.sources) + 1), caps: caps}
-	s.path = name
+	s.path, s.link, s.peer = name, &link{}, route.Hop(s.id)
+	s.hops = hopString([]route.Hop{s.peer})
 	r.sources[name] = s
 	return s
 }
@@ -198,13 +205,27 @@ func (r *coreRig) check() {
 	if len(r.core.copies) > maxCopies {
 		r.Errorf("%d copies at a time", len(r.core.copies))
 	}
+	hedged := 0
+	for _, u := range r.core.copies {
+		if u.hedge {
+			hedged++
+			if s := r.core.in(serving); s != nil && s.src.link == u.src.link {
+				r.Error("the hedge is on the session that is silent")
+			}
+		} else if u.phase == standby {
+			r.Error("a hedge that is none")
+		}
+	}
+	if h := &r.core.hedge; hedged > 1 || hedged == 1 && !h.on || h.on && r.core.here+r.core.wait == 0 {
+		r.Errorf("%d hedges, one is on: %v, %d readers", hedged, h.on, r.core.here)
+	}
 	if r.core.here == 0 && len(r.core.copies) > 0 {
 		r.Errorf("%d copies without a reader", len(r.core.copies))
 	}
 }
 
 func (r *coreRig) carryOut(e effect) {
-	say := func(format string, args ...any) { r.log = append(r.log, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) { r.log = append(r.log, r.stamp()+fmt.Sprintf(format, args...)) }
 	switch e := e.(type) {
 	case askInfo:
 		s := r.sources[e.src.path]
@@ -224,6 +245,17 @@ func (r *coreRig) carryOut(e effect) {
 		say("update %s %s", r.copies[e.id].of.name, ask(e.sub))
 	case cancelCopy:
 		say("cancel %s", r.copies[e.id].of.name)
+	case wantHedge:
+		if !r.full {
+			r.queue = append(r.queue, hedgeGranted{})
+		}
+	case unwantHedge:
+	case hedged:
+		r.became[e.hedgeOutcome]++
+		say("hedge %s %s", e.src.path, e.hedgeOutcome)
+	case suspect:
+		say("suspect %s", e.src.path)
+		e.src.link.suspicious.Store(true)
 	case servedBy:
 		say("serve %s", e.src.path)
 	case excluded:
@@ -327,10 +359,39 @@ func (r *coreRig) tellDemand() {
 	r.do(ev)
 }
 
+// hedges turns hedged failover on, as it is by default.
+func (r *coreRig) hedges() {
+	r.core.hedge.floor, r.core.hedge.idle = DefaultHedge, DefaultIdleTimeout
+	r.beat()
+}
+
+// step is how often the rig looks at its clock.
+func (r *coreRig) step() time.Duration {
+	if r.core.hedge.floor > 0 {
+		return 10 * time.Millisecond
+	}
+	return 250 * time.Millisecond
+}
+
+// beat stamps what arrives now, and has sessions heard that are alive.
+func (r *coreRig) beat() {
+	if r.core.hedge.floor == 0 {
+		return
+	}
+	now := time.Now()
+	r.cache.Beat(now)
+	for _, s := range r.sources {
+		if !s.deaf {
+			s.link.hear(now)
+		}
+	}
+}
+
 // pass lets time pass.
 func (r *coreRig) pass(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(min(250*time.Millisecond, time.Until(end)))
+		time.Sleep(min(r.step(), time.Until(end)))
+		r.beat()
 		r.cache.Sweep(time.Now())
 		if due := r.core.deadline(); !due.IsZero() && !time.Now().Before(due) {
 			r.do(tick{})
@@ -384,7 +445,11 @@ func (r *coreRig) try(name string, group, from, to uint64) error {
 		c.writers[group], c.next[group] = w, from
 	}
 	for f := from; f <= to; f++ {
-		if err := w.WriteFrame(c.of.ahead+group*1000+f*33, fmt.Appendf(nil, "%d:%d", group, f)); err != nil {
+		ts := c.of.ahead + group*1000 + f*33
+		if r.ts != nil {
+			ts = *r.ts
+		}
+		if err := w.WriteFrame(ts, fmt.Appendf(nil, "%d:%d", group, f)); err != nil {
 			delete(c.writers, group)
 			w.Abort(err)
 			r.do(copyMoved{})

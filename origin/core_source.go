@@ -90,7 +90,12 @@ func (c *core) probeFor(t source, ok bool) {
 	if c.probe != nil && c.probe.src.id == t.id {
 		return
 	}
-	c.stopProbe() // a request follows a re-selection at once (R26)
+	c.stopProbe()                                         // a request follows a re-selection at once (R26)
+	if p := c.hedge.probe; p != nil && p.src.id == t.id { // H7
+		c.probe, c.hedge.probe = p, nil
+		c.unhedge()
+		return
+	}
 	c.probe = &probe{c.nextID(), t}
 	c.emit(askInfo(*c.probe))
 }
@@ -104,14 +109,21 @@ func (c *core) stopProbe() {
 
 // answered checks the properties that a source has named (F22).
 func (c *core) answered(ev infoAnswered) {
-	if c.probe == nil || c.probe.id != ev.id {
-		return
+	switch {
+	case c.probe != nil && c.probe.id == ev.id:
+		src := c.probe.src
+		c.probe = nil
+		c.examine(src, ev)
+	case c.hedge.probe != nil && c.hedge.probe.id == ev.id:
+		c.hedgeAnswered(ev)
 	}
-	src := c.probe.src
-	c.probe = nil
+}
+
+// examine checks an answer, and reports whether the source may serve.
+func (c *core) examine(src source, ev infoAnswered) bool {
 	if ev.err != nil {
 		c.exclude(src, ev.err)
-		return
+		return false
 	}
 	capped := ev.info
 	capped.MaxAge = min(capped.MaxAge, c.maxAge)
@@ -121,7 +133,7 @@ func (c *core) answered(ev infoAnswered) {
 	}
 	if err := compatible(*fixed, capped); err != nil {
 		c.drop(src, mismatched, err)
-		return
+		return false
 	}
 	c.fixed, c.keep = fixed, !src.local
 	c.infos[src.id] = ev.info
@@ -129,6 +141,7 @@ func (c *core) answered(ev infoAnswered) {
 		c.track = c.newTrack(*fixed)
 		c.emit(trackReady{})
 	}
+	return true
 }
 
 // compatible says how two sources differ in what must be the same (F22, F24). Retention windows are capped already.

@@ -7,6 +7,7 @@ type counters struct {
 	sessions, routes, consumers, fronts, tracks, readers, copies atomic.Int64
 	subscriptions, failovers, refusals, mismatches               atomic.Uint64
 	infos, fetches                                               atomic.Uint64
+	hedges, hedgesWon, hedgesNeedless, hedgesRefused             atomic.Uint64
 }
 
 // Counters is a snapshot of an origin's totals. The first group are levels, the others only grow.
@@ -27,4 +28,7 @@ type Counters struct {
 	Mismatches    uint64 // sources refused because their properties differ
 	InfoRequests  uint64 // upstream requests for properties
 	Fetches       uint64 // upstream fetches
+	// Hedges are second sources that were asked because the first had fallen silent. HedgesWon have delivered a frame that
+	// readers lacked, HedgesNeedless ended without, HedgesRefused were not accepted or died.
+	Hedges, HedgesWon, HedgesNeedless, HedgesRefused uint64
 }

@@ -128,9 +128,13 @@ func (w *owner) source(path string, r route.Route) (source, bool) {
 	if !ok {
 		return source{}, false
 	}
-	return source{
+	src := source{
 		id: sourceID(r.Seq), caps: s.caps, goaway: r.Goaway, local: s.peer.Wire == route.WireLocal, via: s, path: rel,
-	}, true
+	}
+	if w.o.cfg.Hedge > 0 {
+		src.link, src.peer, src.hops = &s.link, r.Via, hopString(r.Hops)
+	}
+	return src, true
 }
 
 // reselect tells the tracks of a front what its routes are now (F18).

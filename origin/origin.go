@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/moqmesh/moqmesh/media"
@@ -13,6 +14,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultRequestTimeout = 10 * time.Second
+	DefaultIdleTimeout    = 10 * time.Second
 	DefaultAdverts        = 100_000
 	DefaultFeeds          = 1000
 	DefaultTracks         = 1 << 16
@@ -42,7 +44,11 @@ type Config struct {
 	Linger time.Duration
 	// RequestTimeout bounds what is asked of a peer, and what is asked of us; 0 = 10 s.
 	RequestTimeout time.Duration
-	Logger         *slog.Logger // nil discards
+	// Hedge is the shortest silence of a track after which it is asked for elsewhere too (H2); 0 = never.
+	Hedge time.Duration
+	// IdleTimeout is how long a silent session lives; 0 = 10 s.
+	IdleTimeout time.Duration
+	Logger      *slog.Logger // nil discards
 	// Random returns 64 random bits; nil = a good generator. Ids are made from it.
 	Random func() uint64
 }
@@ -64,6 +70,7 @@ func (cfg *Config) fill() {
 	cfg.Feeds = orDefault(cfg.Feeds, DefaultFeeds)
 	cfg.Tracks = orDefault(cfg.Tracks, DefaultTracks)
 	cfg.Linger = orDefault(cfg.Linger, media.Linger)
+	cfg.IdleTimeout = orDefault(cfg.IdleTimeout, DefaultIdleTimeout)
 	cfg.RequestTimeout = orDefault(cfg.RequestTimeout, DefaultRequestTimeout)
 }
 
@@ -91,6 +98,7 @@ type Origin struct {
 	inbox    chan message
 	done     chan struct{} // the owner has ended
 	counters counters
+	heard    atomic.Pointer[[]*Session] // peers to listen to
 }
 
 // New starts an Origin. Close ends it.

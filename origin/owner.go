@@ -29,6 +29,8 @@ type owner struct {
 	resting *list.List                     // those without readers, the longest first
 	actors  map[*track]struct{}            // all whose goroutine runs
 
+	gate gate
+
 	closing bool
 }
 
@@ -52,13 +54,19 @@ func (w *owner) run() {
 	defer timer.Stop()
 	stop := w.sweep()
 	defer stop()
+	if w.o.cfg.Hedge > 0 {
+		stop := w.beat()
+		defer stop()
+	}
 	for !w.closing || len(w.actors) > 0 {
 		w.arm(timer)
 		select {
 		case m := <-w.o.inbox:
 			m.handle(w)
 		case <-timer.C:
-			w.carryOut(w.table.Expire(time.Now()))
+			now := time.Now()
+			w.carryOut(w.table.Expire(now))
+			w.admitHedges(now)
 		}
 	}
 }
@@ -85,9 +93,13 @@ func (w *owner) sweep() (stop func()) {
 	}
 }
 
-// arm sets the timer to the table's next deadline.
+// arm sets the timer to the next deadline, of the table or of the gate.
 func (w *owner) arm(timer *time.Timer) {
-	if due, ok := w.table.Deadline(); ok {
+	due, ok := w.table.Deadline()
+	if at, waits := w.gate.deadline(); waits && (!ok || at.Before(due)) {
+		due, ok = at, true
+	}
+	if ok {
 		timer.Reset(time.Until(due))
 	} else {
 		timer.Stop()

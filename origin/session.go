@@ -42,12 +42,15 @@ type Peer struct {
 
 // Session is one attached session. It implements session.Handler; its methods may be called concurrently.
 type Session struct {
-	o     *Origin
-	peer  Peer
-	up    session.Upstream // nil: it cannot publish
-	caps  session.Caps
-	id    route.SessionID
-	grant atomic.Pointer[grant]
+	o    *Origin
+	peer Peer
+	up   session.Upstream // nil: it cannot publish
+	caps session.Caps
+	id   route.SessionID
+	link link
+	// packets had arrived when they were last counted; see listen.
+	packets uint64
+	grant   atomic.Pointer[grant]
 	// life ends when the session is detached; what was asked of it ends with it.
 	life context.Context
 	stop context.CancelCauseFunc
@@ -258,6 +261,7 @@ func (m *attach) handle(w *owner) {
 	if err == nil {
 		w.sessions[s.id] = s
 		w.o.counters.sessions.Store(int64(len(w.sessions)))
+		w.listHeard(s)
 	}
 	m.reply <- err
 }
@@ -269,6 +273,7 @@ func (m *detach) handle(w *owner) {
 		return
 	}
 	delete(w.sessions, s.id)
+	w.listHeard(s)
 	w.o.counters.sessions.Store(int64(len(w.sessions)))
 	w.o.counters.routes.Add(-int64(len(s.adverts)))
 	w.o.counters.consumers.Add(-int64(len(s.consumers)))

@@ -107,6 +107,9 @@ func (o *Origin) Counters() Counters {
 		Mismatches:    n.mismatches.Load(),
 		InfoRequests:  n.infos.Load(),
 		Fetches:       n.fetches.Load(),
+
+		Hedges: n.hedges.Load(), HedgesWon: n.hedgesWon.Load(), HedgesNeedless: n.hedgesNeedless.Load(),
+		HedgesRefused: n.hedgesRefused.Load(),
 	}
 }
 

@@ -24,12 +24,16 @@ type track struct {
 	routes atomic.Pointer[routesChanged]
 	going  atomic.Bool // the origin closes
 	out    atomic.Bool // room is needed
-	done   chan struct{}
+	// For hedges: a place was granted, and the session of the source is suspect.
+	granted, alarmed atomic.Bool
+	done             chan struct{}
 
 	// For pages.
 	media   atomic.Pointer[media.Track]
 	source  atomic.Pointer[source]
 	readers atomic.Int64
+	// priority is the highest of its readers.
+	priority atomic.Uint32
 
 	// Of the owner goroutine of the origin.
 	front   *front
@@ -77,6 +81,9 @@ func newTrack(o *Origin, key frontKey, name string, fixed *media.Info, layers []
 		out: make(map[sourceID]exclusion), infos: make(map[sourceID]media.Info),
 		newTrack: o.cfg.Cache.NewTrack,
 		waker:    t.copyWaker,
+	}
+	if key.horizon.Hop == 0 { // else peers that hedged for each other could subscribe in a circle (H1)
+		t.core.hedge.floor, t.core.hedge.idle = o.cfg.Hedge, o.cfg.IdleTimeout
 	}
 	t.routing = &routesChanged{layers: layers}
 	t.routes.Store(t.routing)
@@ -201,6 +208,12 @@ func (t *track) woken() {
 			t.apply(copyMoved{id})
 		}
 	}
+	if t.granted.CompareAndSwap(true, false) {
+		t.apply(hedgeGranted{})
+	}
+	if t.alarmed.CompareAndSwap(true, false) {
+		t.apply(tick{})
+	}
 	if t.out.CompareAndSwap(true, false) {
 		t.apply(evicted{})
 	}
@@ -236,6 +249,7 @@ func (t *track) sync() {
 		return
 	}
 	t.told = now
+	t.priority.Store(uint32(now.want.Priority))
 	t.o.counters.readers.Add(int64(now.readers) - t.readers.Swap(int64(now.readers)))
 	t.apply(now)
 }
@@ -358,6 +372,17 @@ func (t *track) perform(e effect) {
 		}
 	case excluded:
 		t.excluded(e)
+	case wantHedge:
+		_ = t.o.send(hedgeAsked{t, e.priority, true})
+	case unwantHedge:
+		_ = t.o.send(hedgeAsked{t: t})
+	case hedged:
+		t.o.counters.hedged(e.hedgeOutcome)
+		log.Debug("track hedged", "path", t.key.path, "track", t.name, "session", e.src.via.peer.ID, "outcome", e.hedgeOutcome.String())
+	case suspect:
+		e.src.link.suspicious.Store(true)
+		log.Info("nothing arrives from a peer: its tracks are asked for elsewhere too", "session", e.src.via.peer.ID)
+		_ = t.o.send(sessionSuspected{e.src.via})
 	case partTrack:
 		_ = t.o.send(trackParted{t})
 	case failTrack:

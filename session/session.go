@@ -130,6 +130,12 @@ type Upstream interface {
 	Caps() Caps
 }
 
+// Heard is what an Upstream may be too: one that can tell whether anything at all arrives from the peer.
+type Heard interface {
+	// Heard counts what has arrived, such as packets. It does not block.
+	Heard() uint64
+}
+
 // SubscribeRequest names an upstream subscription.
 type SubscribeRequest struct {
 	Path, Track string
