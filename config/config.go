@@ -116,6 +116,7 @@ type Internal struct {
 // Cache bounds what is kept of tracks.
 type Cache struct {
 	Capacity Capacity
+	Headroom uint64        // bytes of memory to keep free; 0 = none
 	Idle     time.Duration // how long a group nobody reads is kept
 	MaxAge   time.Duration // cap on the retention window of every track; 0 = none
 }

@@ -228,6 +228,10 @@ var otherKeys = []*key{
 		def: `"50%"`,
 		doc: "Most memory for groups: a size, or a part of the memory that this process may use.",
 	}, func(d *draft) *Capacity { return &d.Cache.Capacity }),
+	newKey("cache.headroom", sizeKind, about{
+		example: `"1GiB"`,
+		doc:     "Memory to keep free for others: every 5s the cache is made smaller, or larger again up to `capacity`.",
+	}, func(d *draft) *uint64 { return &d.Cache.Headroom }, between(uint64(1), 1<<62)),
 	newKey("cache.duration", durationKind, about{
 		example: `"30s"`,
 		doc:     "How long a group that nobody reads is kept, and the longest that any is, whatever its track says. Unset: 30s unread, no other limit.",

@@ -84,6 +84,7 @@ var away = map[string][2]value{
 	"web.ws":                      {{`false`, "false"}, {`false`, "false"}},
 	"internal.listen":             {{`"127.0.0.1:1"`, "127.0.0.1:1"}, {`"localhost:2"`, "localhost:2"}},
 	"cache.capacity":              {{`"75%"`, "75%"}, {`"512MB"`, "512MB"}},
+	"cache.headroom":              {{`"1GiB"`, "1GiB"}, {`1`, "1"}},
 	"cache.duration":              {{`"1m"`, "1m"}, {`"30s"`, "30s"}},
 	"log.level":                   {{`"trace"`, "trace"}, {`"error"`, "error"}},
 	"drain_timeout":               {{`"0s"`, "0s"}, {`"1m"`, "1m"}},
@@ -308,7 +309,7 @@ func TestDefaults(t *testing.T) {
 		c.QUIC, c.Cluster.ID, c.Cluster.MaxHops, c.Web, c.Internal, c.Cache, c.Log.Level, c.DrainTimeout)
 	all := "[moq-lite-06 moq-lite-05 moq-lite-04 moq-lite-03 moq-lite-02 moq-lite-01]"
 	want := "[::]:443 " + all + " 10s [::]:0 250ms 50ms 30s " + all + " {1s 2} same-host 10s true false " +
-		"{10s 3s 10000 67108864 0} 0 32 {  [] []} {} {50% 30s 0s} INFO 10s"
+		"{10s 3s 10000 67108864 0} 0 32 {  [] []} {} {50% 0 30s 0s} INFO 10s"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

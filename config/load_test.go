@@ -98,7 +98,7 @@ func TestMistyped(t *testing.T) {
 		"section twice":          {"[cluster]\nid = 1\n[cluster]\n", []string{"relay.toml:3: ", "not valid TOML"}},
 		"no value":               {"[cluster]\nid =\n", []string{"relay.toml:2: cluster.id: not valid TOML"}},
 		"WebSocket":              {"[web]\nws = true\n", []string{"relay.toml:2: web.ws: WebSocket sessions are not supported yet"}},
-		"headroom":               {"[cache]\nheadroom = \"1GiB\"\n", []string{"relay.toml:2: cache.headroom: is not supported yet"}},
+		"headroom":               {"[cache]\nheadroom = \"0B\"\n", []string{"relay.toml:2: cache.headroom:"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,6 @@ var unsupported = []outside{
 	{name: "stats.node", why: notYet},
 	{name: "stats.depth", why: notYet},
 	{name: "stats.linger", why: notYet},
-	{name: "cache.headroom", why: notYet},
 	{name: "iroh.enabled", boolean: true, why: "is not supported", off: "false"},
 	{name: "iroh.", why: "is not supported"},
 }

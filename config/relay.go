@@ -57,15 +57,15 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
 		},
 		PeerTier: c.Cluster.Tier,
-		Hedge:    c.Cluster.Hedge,
 		Auth:     admit, Lease: c.Auth.lease(), ClientRoots: clients,
 		Web: relay.Web{
 			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,
 			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)}, ClientRoots: webClients,
 		},
-		Internal: c.Internal.Listen,
-		Cache:    media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
-		Logger:   logger,
+		Internal:      c.Internal.Listen,
+		CacheHeadroom: int64(c.Cache.Headroom),
+		Cache:         media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
+		Logger:        logger,
 	}, nil
 }
 

@@ -66,6 +66,8 @@ type Config struct {
 	Internal string
 
 	Cache media.CacheConfig
+	// CacheHeadroom is memory to keep free, in bytes: the cache shrinks for it; 0 = the cache takes what it may.
+	CacheHeadroom int64
 
 	Logger *slog.Logger // nil discards
 }

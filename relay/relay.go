@@ -83,6 +83,9 @@ func New(cfg Config) (*Relay, error) {
 	r.origin = origin.New(origin.Config{Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log})
 	r.log.Info("cluster initialized", "hop", uint64(hop), "id", source, "peers", len(cfg.Peers))
 	r.wg.Go(r.accept)
+	if cfg.CacheHeadroom > 0 {
+		r.wg.Go(func() { r.sizeCache(r.life) })
+	}
 	r.web.start()
 	r.startCluster()
 	return r, nil
