@@ -38,7 +38,10 @@ type hedge struct {
 	probe *probe // about its properties
 	copy  copyID // 0 = not subscribed yet
 	since time.Time
-	won   bool // it has brought a frame that readers lacked
+	// brought is when it brought a frame that readers lacked; won, that the first source did not come right behind it: when
+	// a publisher ends a pause, frames take both ways at once, and who is first says nothing.
+	brought time.Time
+	won     bool
 }
 
 // hedgeOutcome is what became of a hedge, for the counters.
@@ -101,22 +104,29 @@ func (c *core) tend() {
 		}
 	}
 	first := c.in(serving)
-	if u != nil && u.media.State().Frames > 0 && !h.won {
-		h.won = true
-		c.emit(hedged{h.src, hedgeWon})
+	if u != nil && h.brought.IsZero() && u.media.State().Frames > 0 {
+		h.brought = c.now
 	}
 	if first != nil && c.isBack(first) { // H8
-		c.giveUp(u)
+		c.giveUp(u, h.won)
 		return
 	}
 	due := c.hedgeDue(u)
 	if !c.now.Before(due) { // H9
-		c.giveUp(u)
+		c.giveUp(u, !h.brought.IsZero())
 		return
 	}
 	h.look = due
-	if u != nil && !h.won {
-		u.media.Alarm(0, 1)
+	switch sure := h.brought.Add(h.floor / 4); {
+	case h.won:
+	case h.brought.IsZero():
+		if u != nil {
+			u.media.Alarm(0, 1)
+		}
+	case c.now.Before(sure):
+		h.look = sure
+	default:
+		c.win()
 	}
 }
 
@@ -145,10 +155,17 @@ func (c *core) isBack(first *upstreamCopy) bool {
 	return false
 }
 
-// giveUp ends a hedge that is of no more use.
-func (c *core) giveUp(u *upstreamCopy) {
+// win counts a hedge that was of use.
+func (c *core) win() {
+	c.hedge.won = true
+	c.emit(hedged{c.hedge.src, hedgeWon})
+}
+
+// giveUp ends a hedge that is of no more use, if it was of any.
+func (c *core) giveUp(u *upstreamCopy, useful bool) {
 	h := &c.hedge
-	if !h.won {
+	if !useful {
+		h.brought = time.Time{}
 		h.factor = min(max(h.factor, 1)*hedgeFactor, 1<<20)
 		c.emit(hedged{h.src, hedgeNeedless})
 	}
@@ -171,6 +188,9 @@ func (c *core) yield(u *upstreamCopy) {
 // unhedge forgets the hedge. Its copy is somebody else's business from now on.
 func (c *core) unhedge() {
 	h := &c.hedge
+	if !h.brought.IsZero() && !h.won {
+		c.win()
+	}
 	if u := c.byID(h.copy); u != nil {
 		u.hedge = false
 	}
@@ -178,7 +198,7 @@ func (c *core) unhedge() {
 		c.emit(cancelInfo{h.probe.id})
 		h.probe = nil
 	}
-	h.on, h.copy, h.src, h.won = false, 0, source{}, false
+	h.on, h.copy, h.src, h.brought, h.won = false, 0, source{}, time.Time{}, false
 }
 
 // quitHedge forgets everything about a silence: nobody reads the track any more.

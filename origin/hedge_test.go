@@ -114,6 +114,7 @@ func TestHedge(t *testing.T) {
 		if got := v.frames(25); got != "25:0" {
 			r.Errorf("video: %q", got)
 		}
+		run(200*time.Millisecond, peers, nil) // A does not come right behind B
 		n := r.o.Counters()
 		if n.Hedges != 2 || n.HedgesWon != 2 || n.HedgesNeedless != 0 || n.HedgesRefused != 0 || n.Failovers != 0 {
 			r.Errorf("counters: %+v", n)
