@@ -17,7 +17,7 @@ func TestNotify(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close()
+			defer func() { _ = l.Close() }()
 			if err := notify(address, serviceReady); err != nil {
 				t.Fatal(err)
 			}

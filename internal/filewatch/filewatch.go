@@ -80,7 +80,8 @@ func (w *Watcher) run() {
 			default:
 			}
 			continue
-		case <-errs: // an overflow: the tick sees what was lost
+		case err := <-errs: // an overflow: the tick sees what was lost
+			_ = err
 			continue
 		case _, open := <-events:
 			if !open {

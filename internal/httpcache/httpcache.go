@@ -106,8 +106,7 @@ func (r *Resource) Get(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	body, err := r.request(ctx, now)
-	var failed *url.Error // quotes the URL
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok { // quotes the URL
 		err = failed.Err
 	}
 	return body, err

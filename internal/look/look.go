@@ -46,8 +46,7 @@ func (w Where) overview(ctx context.Context) (*admin.Overview, error) {
 	client := http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
 		}
 		return nil, fmt.Errorf("no relay answers at %s: %w", target, err)
