@@ -51,6 +51,10 @@ bench: build ## benchmarks; docs/benchmarks.md says how to read them
 	go test -run '^$$' -bench . -benchmem ./route ./media ./lite/... ./origin ./bench
 	go run ./bench/cmd -relay bin/moqmesh
 
+.PHONY: mutate
+mutate: ## breaks each rule of routing and failover and demands that a test notices (ONLY=R24: one rule)
+	go run ./internal/mutate -only '$(ONLY)'
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (60s)
 	@for pkg in $$(go list ./...); do \

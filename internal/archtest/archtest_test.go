@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"internal/latency":           {},
 	"internal/look":              {"admin", "internal/tool"},
 	"internal/memory":            {},
+	"internal/mutate":            {},
 	"internal/netsim":            {},
 	"internal/peertest":          {"lite/message", "transport", "wire"},
 	"internal/sim":               {"auth", "client", "cluster", "internal/backoff", "internal/netsim", "lite", "lite/message", "media", "paths", "relay", "route", "transport", "transport/endpoint", "transport/tlsconf"},
