@@ -80,8 +80,7 @@ func (w *Watcher) run() {
 			default:
 			}
 			continue
-		case err := <-errs: // an overflow: the tick sees what was lost
-			_ = err
+		case <-errs: //nolint:errcheck // an overflow: the tick sees what was lost
 			continue
 		case _, open := <-events:
 			if !open {
