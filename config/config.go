@@ -97,6 +97,7 @@ type Cluster struct {
 	Peers     []cluster.Entry    // from cluster.connect, without ourselves
 	PeerList  peerlist.Source    // cluster.connect_api; may be zero
 	TokenFile *cluster.TokenFile // read once already; nil = none
+	LAN       LAN                // discovery of peers on the local network
 	Tier      string             // label of peer sessions in statistics
 }
 

@@ -30,7 +30,7 @@ var sections = []struct{ name, doc string }{
 }
 
 // keys are all settings that exist, in the order of the pages.
-var keys = concat(listenKeys, connectKeys, quicKeys, clusterKeys, authKeys, webKeys, otherKeys)
+var keys = concat(listenKeys, connectKeys, quicKeys, clusterKeys, lanKeys, authKeys, webKeys, otherKeys)
 
 func concat(groups ...[]*key) (out []*key) {
 	for _, g := range groups {
