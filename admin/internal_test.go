@@ -223,7 +223,9 @@ var families = map[string]string{
 	"moqmesh_sessions": "gauge", "moqmesh_routes": "gauge", "moqmesh_holds_pending": "gauge", "moqmesh_upstream_subscriptions": "gauge",
 	"moqmesh_failovers_total": "counter", "moqmesh_duplicate_frames_total": "counter", "moqmesh_cache_bytes": "gauge", "moqmesh_cache_groups": "gauge",
 	"moqmesh_cache_capacity_bytes": "gauge", "moqmesh_tracks": "gauge", "moqmesh_readers": "gauge", "moqmesh_refusals_total": "counter",
-	"moqmesh_peers": "gauge", "moqmesh_peer_list_failing": "gauge", "moqmesh_auth_answers_total": "counter",
+	"moqmesh_hedges_total": "counter", "moqmesh_hedges_won_total": "counter", "moqmesh_hedges_needless_total": "counter",
+	"moqmesh_hedges_refused_total": "counter",
+	"moqmesh_peers":                "gauge", "moqmesh_peer_list_failing": "gauge", "moqmesh_auth_answers_total": "counter",
 	"moqmesh_auth_ended_total": "counter", "moqmesh_auth_recovered_total": "counter", "moqmesh_auth_stale_sessions": "gauge",
 	"moqmesh_cache_evictions_total": "counter", "moqmesh_dials_total": "counter", "moqmesh_dial_failures_total": "counter",
 }
@@ -268,8 +270,8 @@ func TestMetricsAreAlwaysThere(t *testing.T) {
 	if diff := cmp.Diff(families, have); diff != "" {
 		t.Error(diff)
 	}
-	if rows != 23 { // one per family without labels, and one per state of a peer
-		t.Errorf("%d rows, want 23", rows)
+	if rows != 27 { // one per family without labels, and one per state of a peer
+		t.Errorf("%d rows, want 27", rows)
 	}
 	if !slices.IsSortedFunc(slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "# TYPE") }), strings.Compare) {
 		t.Error("families are not in order")
@@ -295,6 +297,7 @@ func TestMetricsRows(t *testing.T) {
 			Sessions: 23, Routes: 24, HoldsPending: 25, UpstreamSubscriptions: 26, Failovers: 27, DuplicateFrames: 28,
 			CacheBytes: 29, CacheGroups: 30, CacheEvictions: 31, Dials: 32, DialFailures: 33,
 			Tracks: 34, Readers: 35, Refusals: 36, CacheCapacity: 37, Peers: map[string]int{"waiting": 38}, PeerListFailing: true,
+			Hedges: 39, HedgesWon: 40, HedgesNeedless: 41, HedgesRefused: 42,
 		},
 	}})
 	want := []string{
@@ -316,6 +319,7 @@ func TestMetricsRows(t *testing.T) {
 		`moqmesh_duplicate_frames_total 28`, `moqmesh_cache_bytes 29`, `moqmesh_cache_groups 30`, `moqmesh_cache_evictions_total 31`,
 		`moqmesh_dials_total 32`, `moqmesh_dial_failures_total 33`,
 		`moqmesh_tracks 34`, `moqmesh_readers 35`, `moqmesh_refusals_total 36`, `moqmesh_cache_capacity_bytes 37`,
+		`moqmesh_hedges_total 39`, `moqmesh_hedges_won_total 40`, `moqmesh_hedges_needless_total 41`, `moqmesh_hedges_refused_total 42`,
 		`moqmesh_peers{state="waiting"} 38`, `moqmesh_peers{state="connected"} 0`, `moqmesh_peer_list_failing 1`,
 	}
 	for _, line := range want {

@@ -146,13 +146,16 @@ type OwnMetrics struct {
 	Tracks, Readers       int    // logical tracks, and subscriptions that are served from them
 	Failovers             uint64 // tracks that went on from another source
 	Refusals              uint64 // sources that refused a track, or ended it with an error
-	DuplicateFrames       uint64 // received again and dropped
-	CacheBytes            int64
-	CacheCapacity         int64 // 0 = unbounded
-	CacheGroups           int
-	CacheEvictions        uint64
-	Dials, DialFailures   uint64 // of peers
-	Auth                  AuthMetrics
+	// Hedges are second sources that were asked because the first had fallen silent; of these, HedgesWon have delivered a
+	// frame first, HedgesNeedless ended without, HedgesRefused did not have the track or died.
+	Hedges, HedgesWon, HedgesNeedless, HedgesRefused uint64
+	DuplicateFrames                                  uint64 // received again and dropped
+	CacheBytes                                       int64
+	CacheCapacity                                    int64 // 0 = unbounded
+	CacheGroups                                      int
+	CacheEvictions                                   uint64
+	Dials, DialFailures                              uint64 // of peers
+	Auth                                             AuthMetrics
 	// Peers counts those that are dialed, by the state of their dial; states that nobody is in may be left out.
 	Peers map[string]int
 	// PeerListFailing says that the list of peers cannot be used as it is now.

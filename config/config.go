@@ -99,6 +99,7 @@ type Cluster struct {
 	TokenFile *cluster.TokenFile // read once already; nil = none
 	LAN       LAN                // discovery of peers on the local network
 	Tier      string             // label of peer sessions in statistics
+	Hedge     time.Duration      // shortest silence after which a track is asked for elsewhere too; 0 = off
 }
 
 // Web are the public HTTP listeners.

@@ -141,6 +141,10 @@ func (l *loader) advise() {
 		l.warn(l.origins["quic.keep_alive"].source, "quic.keep_alive", "%s is not below quic.idle_timeout (%s): idle connections will be lost",
 			formatDuration(l.QUIC.KeepAlive), formatDuration(l.QUIC.IdleTimeout))
 	}
+	if l.Cluster.Hedge >= l.QUIC.IdleTimeout {
+		l.warn(l.origins["cluster.hedge"].source, "cluster.hedge", "%s is not below quic.idle_timeout (%s): nothing is ever hedged",
+			formatDuration(l.Cluster.Hedge), formatDuration(l.QUIC.IdleTimeout))
+	}
 	if l.Cluster.ID >= 1<<53 {
 		l.warn(l.origins["cluster.id"].source, "cluster.id", "2^53 or more: browsers lose digits of it")
 	}

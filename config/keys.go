@@ -186,6 +186,10 @@ var clusterKeys = []*key{
 		example: `"/etc/moqmesh/cluster.jwt"`,
 		doc:     "File with a credential for peers that have none of their own. Read again for every dial.",
 	}, func(d *draft) *string { return &d.token }),
+	newKey("cluster.hedge", durationKind, about{
+		def: `"500ms"`,
+		doc: "When a track that has been flowing falls silent for so long, or for twice its longest recent gap if that is more, it is asked for along another route as well, and who delivers first wins. Dialed peers are then pinged every half of this. `0s` = wait until the peer is known to be dead.",
+	}, func(d *draft) *time.Duration { return &d.Cluster.Hedge }, offOrFrom(minHedge)),
 	newKey("cluster.tier", textKind, about{
 		example: `"cluster"`,
 		doc:     "Label of peer sessions in statistics.",
@@ -255,6 +259,19 @@ func allVersions() string {
 }
 
 func positive(d time.Duration) error { return durationFrom(time.Nanosecond)(d) }
+
+// minHedge keeps the pings of an idle session at some ten per second.
+const minHedge = 100 * time.Millisecond
+
+// offOrFrom takes nothing or at least so much.
+func offOrFrom(least time.Duration) func(time.Duration) error {
+	return func(d time.Duration) error {
+		if d == 0 {
+			return nil
+		}
+		return durationFrom(least)(d)
+	}
+}
 
 func durationFrom(least time.Duration) func(time.Duration) error {
 	return func(d time.Duration) error {

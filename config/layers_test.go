@@ -49,6 +49,7 @@ var away = map[string][2]value{
 	"quic.max_streams":            {{`1`, "1"}, {`20000`, "20000"}},
 	"quic.receive_window":         {{`1048576`, "1048576"}, {`"1GiB"`, "1GiB"}},
 	"quic.stream_receive_window":  {{`"1MB"`, "1MB"}, {`"2MB"`, "2MB"}},
+	"cluster.hedge":               {{`"1s"`, "1s"}, {`"0s"`, "0s"}},
 	"cluster.id":                  {{`1`, "1"}, {`4611686018427387903`, "4611686018427387903"}},
 	"cluster.max_hops":            {{`1`, "1"}, {`31`, "31"}},
 	"cluster.connect":             {{`["https://a/", {url = "https://b/", cost = 0}]`, "https://a/,https://b/?cost=0"}, {`[]`, ""}},

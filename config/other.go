@@ -43,7 +43,6 @@ var unsupported = []outside{
 	{name: "listen.preferred_v6", why: "is not supported"},
 	{name: "listen.lb_id", why: "is not supported"},
 	{name: "listen.lb_nonce", why: "is not supported"},
-	{name: "cluster.hedge", why: notYet, off: "0s"},
 	{name: "cluster.link_sessions", why: notYet, off: "1"},
 	{name: "stats.enabled", boolean: true, why: notYet, off: "false"},
 	{name: "stats.prefix", why: notYet},

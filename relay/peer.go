@@ -58,6 +58,7 @@ func (r *Relay) dialPeer(ctx context.Context, e cluster.Entry) (cluster.Session,
 	if err != nil {
 		return nil, err
 	}
+	target.KeepAlive = r.peerKeepAlive()
 	conn, err := r.dialer.Dial(ctx, target)
 	if err != nil {
 		return nil, err

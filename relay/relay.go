@@ -80,7 +80,9 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	r.cache = media.NewCache(cfg.Cache)
-	r.origin = origin.New(origin.Config{Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log})
+	r.origin = origin.New(origin.Config{
+		Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log, Hedge: cfg.Hedge, IdleTimeout: cfg.Dial.QUIC.IdleTimeout,
+	})
 	r.log.Info("cluster initialized", "hop", uint64(hop), "id", source, "peers", len(cfg.Peers))
 	r.wg.Go(r.accept)
 	if cfg.CacheHeadroom > 0 {

@@ -60,6 +60,7 @@ func (s state) Metrics() admin.Metrics {
 	m.Own = admin.OwnMetrics{
 		Sessions: live, Routes: o.Routes, HoldsPending: o.HoldsPending, UpstreamSubscriptions: o.Upstreams,
 		Failovers: o.Failovers, Refusals: o.Refusals, Tracks: o.Tracks, Readers: o.Readers,
+		Hedges: o.Hedges, HedgesWon: o.HedgesWon, HedgesNeedless: o.HedgesNeedless, HedgesRefused: o.HedgesRefused,
 		DuplicateFrames: c.Repeated,
 		CacheBytes:      c.Bytes, CacheCapacity: c.Capacity, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted,
 		Peers: make(map[string]int),

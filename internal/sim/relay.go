@@ -35,6 +35,8 @@ type RelayConfig struct {
 	Plain   bool
 	Cache   media.CacheConfig
 	Backoff backoff.Policy
+	// Hedge is the floor of hedged failover; 0 = off.
+	Hedge time.Duration
 }
 
 // Relay is one relay of a cluster, running or not.
@@ -134,6 +136,7 @@ func (r *Relay) config(listen, dial net.PacketConn) (relay.Config, error) {
 		Cluster:      cluster.Config{Backoff: r.cfg.Backoff, Rand: r.rand},
 		Auth:         admission{plain: r.cfg.Plain},
 		Cache:        r.cfg.Cache,
+		Hedge:        r.cfg.Hedge,
 		Logger:       r.of.log.Logger(r.name),
 	}, err
 }
