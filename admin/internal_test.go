@@ -227,6 +227,7 @@ var families = map[string]string{
 	"moqmesh_hedges_refused_total": "counter",
 	"moqmesh_peers":                "gauge", "moqmesh_peer_list_failing": "gauge", "moqmesh_auth_answers_total": "counter",
 	"moqmesh_auth_ended_total": "counter", "moqmesh_auth_recovered_total": "counter", "moqmesh_auth_stale_sessions": "gauge",
+	"moqmesh_limited_total":         "counter",
 	"moqmesh_cache_evictions_total": "counter", "moqmesh_dials_total": "counter", "moqmesh_dial_failures_total": "counter",
 }
 

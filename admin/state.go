@@ -156,6 +156,8 @@ type OwnMetrics struct {
 	CacheEvictions                                   uint64
 	Dials, DialFailures                              uint64 // of peers
 	Auth                                             AuthMetrics
+	// Limited counts what was turned away, by limit.
+	Limited map[string]uint64
 	// Peers counts those that are dialed, by the state of their dial; states that nobody is in may be left out.
 	Peers map[string]int
 	// PeerListFailing says that the list of peers cannot be used as it is now.

@@ -23,6 +23,7 @@ var sections = []struct{ name, doc string }{
 	{"cluster", "Who this relay is among relays, and which of them it dials."},
 	{"auth", "Who may publish and subscribe. Exactly one decides: an auth server (url), public rules, or rules of this relay (local)."},
 	{"web", "HTTP for the public: /health, /certificate.sha256, /announced and /fetch."},
+	{"limits", "What strangers can make the relay do and hold. /metrics counts what is turned away."},
 	{"internal", "HTTP for operators: /health, /nodes, /sessions, /metrics and more."},
 	{"cache", "What is kept of tracks in memory."},
 	{"log", "Logs go to standard error, one line per event."},
@@ -30,7 +31,7 @@ var sections = []struct{ name, doc string }{
 }
 
 // keys are all settings that exist, in the order of the pages.
-var keys = concat(listenKeys, connectKeys, quicKeys, clusterKeys, lanKeys, authKeys, webKeys, otherKeys)
+var keys = concat(listenKeys, connectKeys, quicKeys, clusterKeys, authKeys, webKeys, limitKeys, otherKeys)
 
 func concat(groups ...[]*key) (out []*key) {
 	for _, g := range groups {
@@ -260,7 +261,7 @@ func allVersions() string {
 
 func positive(d time.Duration) error { return durationFrom(time.Nanosecond)(d) }
 
-// minHedge keeps the pings of an idle session at some ten per second.
+// minHedge keeps the pings of an idle session at some twenty per second.
 const minHedge = 100 * time.Millisecond
 
 // offOrFrom takes nothing or at least so much.

@@ -40,7 +40,8 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 	quic := c.QUIC.endpoint()
 	return relay.Config{
 		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: c.Cluster.Node.Key(), Self: c.Cluster.Node,
-		Listen:       endpoint.Config{Addr: c.Listen.Bind, QUIC: quic},
+		Listen:       c.Limits.listener(endpoint.Config{Addr: c.Listen.Bind, QUIC: quic}),
+		Limits:       c.Limits.session(),
 		Certificates: tlsconf.Config{Pairs: pairs(c.Listen.TLS.Pairs), Generate: c.Listen.TLS.Generate},
 		Versions:     c.Listen.Versions,
 		Handshake:    orNever(c.Listen.Timeout),
@@ -55,9 +56,6 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Token:   c.Cluster.TokenFile,
 			Backoff: backoff.Policy{Initial: c.Connect.Backoff.Initial, Multiplier: c.Connect.Backoff.Multiplier},
 			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
-		},
-		LAN: relay.LAN{
-			Enabled: c.Cluster.LAN.Enabled, App: c.Cluster.LAN.App, Secret: c.Cluster.LAN.Secret, Node: c.Cluster.LAN.Node,
 		},
 		PeerTier: c.Cluster.Tier,
 		Hedge:    c.Cluster.Hedge,

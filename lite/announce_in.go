@@ -182,14 +182,19 @@ func (l *listener) start(m message.Announce) error {
 	}
 	if l.s.announced.Add(1) > int64(l.s.cfg.Limits.Announcements) {
 		l.s.announced.Add(-1)
+		l.s.cfg.Limited.Announcements.Add(1)
 		return &violation{SessionInternal, fmt.Errorf("%w: announcements", session.ErrNoCapacity)}
+	}
+	if !l.s.holdNames(len(m.Suffix)) {
+		l.s.announced.Add(-1)
+		return &violation{SessionInternal, errNames}
 	}
 	a := advert{id: session.AdvertID(l.s.advertID.Add(1)), suffix: m.Suffix}
 	a.declined = !message.Announceable(m.Suffix) || paths.Depth(paths.Join(l.prefix, m.Suffix)) > paths.MaxSegments
 	l.names[m.Suffix] = l.next
 	l.ids[l.next] = a
 	l.next++
-	l.count(a).announced(a.suffix)
+	l.s.counters.Received.AnnouncesStarted.Add(1)
 	var err error
 	if !a.declined {
 		err = l.verdict(l.sink.Announce(a.id, l.advertisement(m)))
@@ -239,17 +244,10 @@ func (l *listener) withdraw() {
 	}
 }
 
-// count is where an advertisement is counted: what the host does not hear of, for the session only.
-func (l *listener) count(a advert) count {
-	if a.declined {
-		return count{all: &l.s.counters.Received}
-	}
-	return l.s.received(paths.Join(l.prefix, a.suffix))
-}
-
 func (l *listener) gone(a advert, explicit bool) {
 	l.s.announced.Add(-1)
-	l.count(a).withdrawn(a.suffix)
+	l.s.dropNames(len(a.suffix))
+	l.s.counters.Received.AnnouncesEnded.Add(1)
 	if !a.declined {
 		l.sink.Withdraw(a.id, explicit)
 	}

@@ -3,6 +3,7 @@ package lite
 import (
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/moqmesh/moqmesh/lite/message"
@@ -21,6 +22,8 @@ type Config struct {
 	// Counters are written by the session; nil = the session has its own.
 	Counters *session.Counters
 	Limits   Limits
+	// Limited counts what Limits turned away; nil = nobody counts.
+	Limited *Limited
 
 	// HandshakeTimeout is how long a handshake may take, and how long requests wait for the peer's SETUP where
 	// they need it; 0 = 10 s.
@@ -62,10 +65,33 @@ type Limits struct {
 	// RequestBytes is the longest body of a message that opens a stream, and of SUBSCRIBE_UPDATE; default 64 KiB.
 	// (The wire allows 64 MiB.)
 	RequestBytes int
+	// Metadata is the most memory for names that the peer makes us hold, in bytes: what it announces, listens to and
+	// subscribes to, each with a fixed share for the record of it; default 32 MiB. An announcement beyond it ends the
+	// session, a request is refused.
+	Metadata int64
 	// FrameBytes is the most memory for frames that have arrived in part, all groups of the session together;
 	// default 128 MiB. A group that needs more is stopped.
 	FrameBytes int64
 }
+
+// Limited counts what was turned away, by limit. Many sessions may share one.
+type Limited struct{ Announcements, AnnounceStreams, Subscriptions, Metadata atomic.Uint64 }
+
+// recordBytes is the share of Limits.Metadata that each announcement, announce stream and subscription takes beside its
+// names.
+const recordBytes = 128
+
+// holdNames takes memory for names of the peer. It reports false if there is not enough left.
+func (s *Session) holdNames(n int) bool {
+	if s.names.Add(int64(n)+recordBytes) <= s.cfg.Limits.Metadata {
+		return true
+	}
+	s.dropNames(n)
+	s.cfg.Limited.Metadata.Add(1)
+	return false
+}
+
+func (s *Session) dropNames(n int) { s.names.Add(-int64(n) - recordBytes) }
 
 // maxUpfront is the most memory that declared frame sizes alone make a session allocate; beyond it buffers grow as
 // bytes arrive. The protocol allows 16 MiB (moq-lite 10), which a few bytes of many sessions would turn into gigabytes.
@@ -80,6 +106,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Counters == nil {
 		c.Counters = new(session.Counters)
+	}
+	if c.Limited == nil {
+		c.Limited = new(Limited)
 	}
 	if c.HandshakeTimeout == 0 {
 		c.HandshakeTimeout = defaultTimeout
@@ -108,6 +137,9 @@ func (l Limits) withDefaults() Limits {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
+	}
+	if l.Metadata == 0 {
+		l.Metadata = 32 << 20
 	}
 	if l.FrameBytes == 0 {
 		l.FrameBytes = 128 << 20

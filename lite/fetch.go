@@ -49,15 +49,11 @@ func (s *Session) answerFetch(ctx context.Context, r *request, m message.Fetch) 
 	if req.End != nil {
 		g.Limit(*req.End)
 	}
-	sent := s.sent(m.Broadcast) // only now: names that do not exist are not worth counting
-	if sent.own != nil {
-		sent.own.Fetches.Add(1)
-	}
-	return writeFetch(ctx, r, g, sent)
+	return s.writeFetch(ctx, r, g)
 }
 
 // writeFetch writes the frames of g until its end.
-func writeFetch(ctx context.Context, r *request, g *media.GroupReader, sent count) error {
+func (s *Session) writeFetch(ctx context.Context, r *request, g *media.GroupReader) error {
 	waiter := media.NewWaiter()
 	defer context.AfterFunc(ctx, waiter.Cancel)()
 	for {
@@ -71,7 +67,8 @@ func writeFetch(ctx context.Context, r *request, g *media.GroupReader, sent coun
 		if _, err := r.content().Write(b.Bytes()); err != nil {
 			return err
 		}
-		sent.frames(b.Frames(), b.PayloadBytes())
+		s.counters.Sent.Frames.Add(uint64(b.Frames()))
+		s.counters.Sent.Bytes.Add(uint64(b.PayloadBytes()))
 	}
 }
 
@@ -93,14 +90,13 @@ func (s *Session) Fetch(ctx context.Context, req session.FetchRequest, w *media.
 		return err
 	}
 	defer q.close()
-	received := s.received(req.Path)
-	received.fetch()
+	s.counters.Received.Fetches.Add(1)
 	if err := q.in.fill(); err != nil && !errors.Is(err, io.EOF) {
 		return q.error(err)
 	}
 	q.answered()
 	accepted()
-	err = s.readFrames(q.in, w, received, new(atomic.Uint64))
+	err = s.readFrames(q.in, w, new(atomic.Uint64))
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil

@@ -96,8 +96,7 @@ func (sv *serving) open(ctx context.Context, path, track string) error {
 	if err != nil {
 		return err
 	}
-	sv.sent = sv.s.sent(path)
-	sv.s.viewed.open(path, sv.sent)
+	sv.s.viewed.open(path, &sv.s.counters.Sent)
 	sv.reader, sv.media = reader, reader.Media()
 	sv.mu.Lock()
 	sv.ready = true

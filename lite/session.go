@@ -45,6 +45,7 @@ type Session struct {
 	datagrams    bool // the receive loop runs
 
 	announced atomic.Int64  // live advertisements of the peer
+	names     atomic.Int64  // bytes of names that the peer makes us hold
 	advertID  atomic.Uint64 // the last one given
 
 	frames frameBudget

@@ -22,6 +22,9 @@ type served struct {
 	announces int
 }
 
+// errNames means that the names of the peer take too much memory.
+var errNames = fmt.Errorf("%w: bytes of names", session.ErrNoCapacity)
+
 // errDuplicateID means that the peer used a subscribe id for two subscriptions at a time.
 var errDuplicateID = errors.New("subscribe id is in use")
 
@@ -78,7 +81,17 @@ func (s *Session) serveSubscribe(r *request) {
 	}
 	sv := &serving{s: s, r: r, id: m.ID, cancel: cancel, sub: subscription(m.Bounds, s.version), done: make(chan struct{})}
 	sv.priority = sv.sub.Priority
+	size := len(m.Broadcast) + len(m.Track)
+	if !s.holdNames(size) {
+		s.log.Debug("subscription refused", "cause", errNames)
+		refuse(r, StreamCode(errNames))
+		return
+	}
+	defer s.dropNames(size)
 	if err := s.out.add(sv, s.cfg.Limits.Subscriptions); err != nil {
+		if errors.Is(err, session.ErrNoCapacity) {
+			s.cfg.Limited.Subscriptions.Add(1)
+		}
 		s.log.Debug("subscription refused", "cause", err)
 		refuse(r, StreamCode(err))
 		return
@@ -92,7 +105,7 @@ func (s *Session) serveSubscribe(r *request) {
 	r.Stop(StreamInternal)
 	if sv.reader != nil {
 		sv.reader.Close()
-		s.viewed.close(m.Broadcast, sv.sent)
+		s.viewed.close(m.Broadcast, &s.counters.Sent)
 	}
 }
 
@@ -133,7 +146,6 @@ type serving struct {
 	cancel context.CancelFunc // of the host's Subscribe
 	done   chan struct{}      // closed when nothing is written any more
 	reader session.Reader     // set once, by the first worker, before polling starts
-	sent   count              // set before reader
 
 	pull   sync.Mutex           // held while the reader is asked for groups and datagrams; taken before mu
 	media  *media.Reader        // of reader; its users hold pull

@@ -8,6 +8,7 @@ import (
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lan"
+	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/route"
@@ -52,6 +53,9 @@ type Config struct {
 	Hedge time.Duration
 	// PeerTier labels the statistics of sessions that we dialed.
 	PeerTier string
+
+	// Limits bound what one session can make the relay hold. Those of connections are in Listen.
+	Limits lite.Limits
 
 	// Auth admits everybody else. Where it is an auth.Leaser it is asked again about sessions, and told of their ends;
 	// if it has a method Close() the relay calls it in the end.

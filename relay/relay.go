@@ -41,6 +41,7 @@ type Relay struct {
 	lan      atomic.Pointer[lan.Discovery]  // nil without LAN discovery
 	web      *web
 	leases   *lease.Manager
+	limited  lite.Limited
 
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
@@ -82,6 +83,7 @@ func New(cfg Config) (*Relay, error) {
 	r.cache = media.NewCache(cfg.Cache)
 	r.origin = origin.New(origin.Config{
 		Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log, Hedge: cfg.Hedge, IdleTimeout: cfg.Dial.QUIC.IdleTimeout,
+		Adverts: cfg.Limits.Announcements, Feeds: cfg.Limits.AnnounceStreams,
 	})
 	r.log.Info("cluster initialized", "hop", uint64(hop), "id", source, "peers", len(cfg.Peers))
 	r.wg.Go(r.accept)

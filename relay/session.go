@@ -57,7 +57,7 @@ func (r *Relay) admit(conn transport.Conn) {
 }
 
 func (r *Relay) liteConfig(log *slog.Logger, versions []message.Version) lite.Config {
-	return lite.Config{Hop: r.cfg.Hop, Versions: versions, Logger: log, HandshakeTimeout: r.cfg.Handshake}
+	return lite.Config{Hop: r.cfg.Hop, Versions: versions, Logger: log, HandshakeTimeout: r.cfg.Handshake, Limits: r.cfg.Limits, Limited: &r.limited}
 }
 
 // source says where routes of a session count as having entered (R36).

@@ -34,11 +34,11 @@ func (s state) Nodes() []admin.Node {
 	return out
 }
 
-// Sessions implements admin.State: those that were admitted, which peers on the LAN are not in this sense (L12).
+// Sessions implements admin.State: those that were accepted.
 func (s state) Sessions() []admin.Session {
 	var out []admin.Session
 	for _, l := range s.relay.sessions.list() {
-		if l.lease == nil {
+		if l.dialed {
 			continue
 		}
 		a := admin.Session{
@@ -71,7 +71,7 @@ func (s state) Metrics() admin.Metrics {
 	if l := r.peerList.Load(); l != nil && l.Status().Error != "" {
 		m.Own.PeerListFailing = true
 	}
-	m.Own.Auth = authMetrics(r.leases.Counters())
+	m.Own.Auth, m.Own.Limited = authMetrics(r.leases.Counters()), r.limitMetrics()
 	if c := r.cluster.Load(); c != nil {
 		n := c.Counters()
 		m.Own.Dials, m.Own.DialFailures = n.Dials, n.Failures

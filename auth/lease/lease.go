@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -146,28 +145,16 @@ func (l *Lease) run(ctx context.Context, h Holder) {
 	}
 }
 
-// errNotAsked is the answer where it is known that nobody answers, and another session is just finding out whether that
-// is still so.
-var errNotAsked = auth.Unavailable("not asked, since nobody is answered at present")
-
-// refresh puts the question again. Where many sessions ask, it waits for its turn; during an outage it does not.
+// refresh puts the question again. Where many sessions ask, it waits for its turn.
 func (l *Lease) refresh(ctx context.Context) answer {
 	if !acquire(ctx, l.m.refreshing) {
 		return answer{err: context.Cause(ctx)}
 	}
 	defer func() { <-l.m.refreshing }()
-	if !l.m.mayProbe(time.Now()) {
-		return answer{err: errNotAsked}
-	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	r := l.req
 	r.Event = auth.EventRevalidate
-	for tries := 1; ; tries++ {
-		asked := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
-		g, err := l.m.ask(ctx, l.asked, r)
-		cancel()
-		if tries > 1 || !errors.Is(err, auth.ErrUnavailable) || !l.m.overtaken(asked) {
-			return answer{g, err}
-		}
-	}
+	g, err := l.m.ask(ctx, l.asked, r)
+	return answer{g, err}
 }

@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"lan":                        {},
 	"admin":                      {},
 	"relay":                      {"admin", "auth", "auth/lease", "cluster", "cluster/peerlist", "internal/memory", "lan", "lite", "lite/message", "media", "origin", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
-	"config":                     {"auth", "auth/remote", "auth/serve", "auth/token", "cluster", "cluster/peerlist", "internal/backoff", "internal/memory", "lan", "lite/message", "media", "paths", "relay", "route", "transport/endpoint", "transport/tlsconf"},
+	"config":                     {"auth", "auth/remote", "auth/serve", "auth/token", "cluster", "cluster/peerlist", "internal/backoff", "internal/memory", "lan", "lite", "lite/message", "media", "paths", "relay", "route", "transport/endpoint", "transport/tlsconf"},
 	"client":                     {"lite", "lite/message", "media", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
 	"cmd/moqmesh":                {"auth/serve", "auth/token", "config", "internal/look", "internal/tool", "paths", "relay"},
 	"bench":                      {"client", "internal/latency", "internal/testmedia", "lite/message", "media", "route", "transport", "transport/endpoint"},
@@ -60,6 +60,7 @@ var allowed = map[string][]string{
 	"internal/strictjson":        {},
 	"internal/testmedia":         {},
 	"internal/tool":              {"client", "internal/latency", "internal/testmedia", "media", "route"},
+	"test/drill":                 {},
 	"test/e2e":                   {},
 	"test/interop":               {},
 }

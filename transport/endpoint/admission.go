@@ -22,7 +22,7 @@ type admission struct {
 	maxPending, maxPerAddr int
 	exempt                 func(netip.Addr) bool
 
-	refused atomic.Uint64
+	refused, refusedPending, refusedPerAddr atomic.Uint64
 
 	mu      sync.Mutex
 	pending int
@@ -47,6 +47,11 @@ func (a *admission) admit(ctx context.Context, remote net.Addr, now time.Time) (
 	}
 	if err := a.enter(t); err != nil {
 		a.refused.Add(1)
+		if errors.Is(err, errTooManyPending) {
+			a.refusedPending.Add(1)
+		} else {
+			a.refusedPerAddr.Add(1)
+		}
 		return nil, err
 	}
 	context.AfterFunc(ctx, t.leave)

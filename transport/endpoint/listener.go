@@ -247,6 +247,11 @@ func (l *Listener) Socket() *Socket { return l.sock }
 // send more than one before it learns.
 func (l *Listener) Refused() uint64 { return l.admission.refused.Load() }
 
+// RefusedBy tells apart the limits of Refused: of handshakes at once, and of connections from one address.
+func (l *Listener) RefusedBy() (pending, perAddr uint64) {
+	return l.admission.refusedPending.Load(), l.admission.refusedPerAddr.Load()
+}
+
 // StopAccepting refuses new connections from now on, closes those that wait for Accept, and keeps the
 // others.
 func (l *Listener) StopAccepting() {

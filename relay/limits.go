@@ -1,0 +1,11 @@
+package relay
+
+// limitMetrics counts what limits have turned away, by the names of their settings.
+func (r *Relay) limitMetrics() map[string]uint64 {
+	pending, perAddr := r.listener.RefusedBy()
+	return map[string]uint64{
+		"handshakes": pending, "sessions_per_address": perAddr,
+		"announcements": r.limited.Announcements.Load(), "announce_streams": r.limited.AnnounceStreams.Load(),
+		"subscriptions": r.limited.Subscriptions.Load(), "metadata": r.limited.Metadata.Load(),
+	}
+}

@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moqmesh/moqmesh/client"
+	"github.com/moqmesh/moqmesh/lite"
+	"github.com/moqmesh/moqmesh/route"
+)
+
+// limited runs a relay with limits so low that a client can go one beyond them.
+func limited(t *testing.T) *Relay {
+	t.Helper()
+	return start(t, func(c *Config) {
+		c.Limits = lite.Limits{Announcements: 3, AnnounceStreams: 2, Subscriptions: 2, Metadata: 2000}
+		c.Listen.MaxPerAddr, c.Listen.Exempt = 4, func(netip.Addr) bool { return false }
+		c.Internal, c.Web.HTTP = "127.0.0.1:0", "127.0.0.1:0"
+	})
+}
+
+// turnedAway demands that a limit has turned something away, as the metrics tell.
+func turnedAway(t *testing.T, r *Relay, limit string) {
+	t.Helper()
+	waitFor(t, 5*time.Second, "the metric of "+limit, func() bool {
+		metrics, _ := page(t, r, "/metrics")
+		at := strings.Index(metrics, fmt.Sprintf("moqmesh_limited_total{limit=%q} ", limit))
+		return at >= 0 && !strings.HasPrefix(metrics[at:], fmt.Sprintf("moqmesh_limited_total{limit=%q} 0\n", limit))
+	})
+}
+
+// announce makes a broadcast known.
+func announce(t *testing.T, c *client.Client, name string) {
+	t.Helper()
+	b, err := c.Publish(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Announce(route.Cost{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLimits: what lies within the limits is served, one more is refused and counted, and nobody else notices (issue of
+// hostile clients; faults 7).
+func TestLimits(t *testing.T) {
+	for _, carrier := range sessionCarriers {
+		t.Run(carrier, func(t *testing.T) { eachLimit(t, carrier) })
+	}
+}
+
+func eachLimit(t *testing.T, carrier string) {
+	r := limited(t)
+	bystander := dial(t, r, carrier, "/")
+	announce(t, bystander, "fine")
+	waitFor(t, 5*time.Second, "the bystander", func() bool { return strings.Contains(names(r), "fine") })
+
+	t.Run("announcements", func(t *testing.T) {
+		c := dial(t, r, carrier, "/")
+		for i := range 3 {
+			announce(t, c, fmt.Sprint("a", i))
+		}
+		waitFor(t, 5*time.Second, "the routes", func() bool { return strings.Count(names(r), "a") == 3 })
+		announce(t, c, "a3")
+		if got, _ := ended(t, c); got.code != lite.SessionInternal || !strings.Contains(got.reason, "announcements") {
+			t.Errorf("%v", got)
+		}
+		turnedAway(t, r, "announcements")
+		waitFor(t, 5*time.Second, "the withdrawals", func() bool { return names(r) == "fine" })
+	})
+	t.Run("metadata", func(t *testing.T) {
+		c := dial(t, r, carrier, "/")
+		announce(t, c, strings.Repeat("x", 1500))
+		waitFor(t, 5*time.Second, "the route", func() bool { return strings.Contains(names(r), "xxx") })
+		announce(t, c, strings.Repeat("y", 500))
+		if got, _ := ended(t, c); got.code != lite.SessionInternal || !strings.Contains(got.reason, "bytes of names") {
+			t.Errorf("%v", got)
+		}
+		turnedAway(t, r, "metadata")
+	})
+	t.Run("subscriptions", func(t *testing.T) {
+		track := publish(t, bystander, "live")
+		waitFor(t, 5*time.Second, "the route", func() bool { return strings.Contains(names(r), "live") })
+		c := dial(t, r, carrier, "/")
+		open := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			s, err := c.Subscribe(ctx, "live", track.Name(), client.Subscription{})
+			if err != nil {
+				return err
+			}
+			_, err = s.NextGroup(ctx)
+			return err
+		}
+		g, err := track.Group(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.WriteFrame(0, []byte("frame")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			err := open()
+			var refused *client.RequestError
+			if (i < 2) != (err == nil) || i == 2 && !errors.As(err, &refused) {
+				t.Errorf("subscription %d: %v", i, err)
+			}
+		}
+		if c.Err() != nil {
+			t.Errorf("the session ended: %v", c.Err())
+		}
+		turnedAway(t, r, "subscriptions")
+	})
+	t.Run("announce streams", func(t *testing.T) {
+		c := dial(t, r, carrier, "/")
+		for i := range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			a, err := c.Announced(ctx, fmt.Sprint("p", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			if _, err = a.Initial(ctx); (i < 2) != (err == nil) {
+				t.Errorf("stream %d: %v", i, err)
+			}
+			cancel()
+		}
+		turnedAway(t, r, "announce_streams")
+	})
+	t.Run("sessions per address", func(t *testing.T) {
+		waitFor(t, 5*time.Second, "the others to leave", func() bool { return r.sessions.len() == 1 })
+		for i := range 3 { // the bystander is the fourth
+			if got := settled(t, dial(t, r, carrier, "/")); got.code != 0 {
+				t.Errorf("session %d: %v", i, got)
+			}
+		}
+		cfg := trusting
+		cfg.DialTimeout = 5 * time.Second
+		if c, err := client.Dial(t.Context(), where(r, carrier, "/"), cfg); err == nil {
+			c.Close()
+			t.Error("one session too many is let in")
+		}
+		turnedAway(t, r, "sessions_per_address")
+	})
+	if bystander.Err() != nil {
+		t.Errorf("the bystander: %v", bystander.Err())
+	}
+}
