@@ -110,12 +110,17 @@ func (r *GroupReader) poll() (Batch, error) {
 	return Batch{}, nil
 }
 
-// end is the number of the frame before which the reader ends.
+// end is the number of the frame before which the reader ends. A range that was moved off the group meanwhile does not end
+// it: what was begun is finished, since a clean end in the middle would pass for that of the group (F32).
 func (r *GroupReader) end() uint64 {
 	if r.reader == nil {
 		return r.limit
 	}
-	return min(r.limit, r.reader.view().last(r.g.seq))
+	v := r.reader.view()
+	if !v.covers(r.g.seq) {
+		return r.limit
+	}
+	return min(r.limit, v.last(r.g.seq))
 }
 
 // ReadFrame is Next for one frame. Do not mix the two on one reader.

@@ -152,6 +152,23 @@ func TestReaderRange(t *testing.T) {
 	v.read().got(6, 5, 4, 7, 3)
 }
 
+// TestReaderRangeMoved: a group that was begun is finished though the reader's range ends before it now.
+func TestReaderRangeMoved(t *testing.T) {
+	for _, end := range []*media.Position{at(4, 0), at(3, 2)} {
+		r := newRig(t)
+		a := r.track.NewCopy(nil)
+		s := from(2, at(3, 0))
+		v := r.view(s)
+		four := r.open(a, 4, 0).send(1)
+		v.read().has(4, 0, 1, nil)
+		s.End = end
+		v.reader.Update(s)
+		v.read().has(4, 0, 1, nil)
+		four.send(2).fin()
+		v.read().complete(4, 3)
+	}
+}
+
 func TestReaderMaxAgeRaised(t *testing.T) {
 	r := newRig(t)
 	a := r.track.NewCopy(nil)
