@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moqmesh/moqmesh/route"
@@ -46,6 +47,22 @@ func (e Entry) foundAs(f found) Entry {
 	e.found = &f
 	e.url = url.URL{Scheme: e.url.Scheme, Host: e.url.Host, Path: f.path}
 	return e
+}
+
+// Advertised is our own address for peers on the LAN: the URL, with the price that it asks for. It is false if there is
+// anything else in the query; nothing that might be a secret is to be shown there. The zero Node gives an empty text.
+func (n Node) Advertised() (text string, ok bool) {
+	if n.IsZero() {
+		return "", true
+	}
+	u := n.url
+	if u.RawQuery != "" {
+		return "", false
+	}
+	if n.cost != nil {
+		u.RawQuery = "cost=" + strconv.FormatUint(*n.cost, 10)
+	}
+	return u.String(), true
 }
 
 // IsFound reports whether the peer was found on the LAN. Its URL then has a credential for path.

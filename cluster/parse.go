@@ -251,8 +251,9 @@ func hostLike(text string) bool {
 
 // Node is our own address (C22).
 type Node struct {
-	key string
-	url url.URL
+	key  string
+	url  url.URL
+	cost *uint64 // ?cost=, which only LAN peers read; nil = none
 }
 
 // ParseNode reads cluster.node: a URL, or a bare host[:port] which stands for https://host[:port]/. The error is an
@@ -262,7 +263,11 @@ func ParseNode(text string) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	return Node{key: e.key, url: e.url}, nil
+	n := Node{key: e.key, url: e.url}
+	if e.hasCost {
+		n.cost = &e.cost
+	}
+	return n, nil
 }
 
 // Key is the peer key under which others know us; empty for the zero Node.

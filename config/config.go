@@ -98,6 +98,7 @@ type Cluster struct {
 	Peers     []cluster.Entry    // from cluster.connect, without ourselves
 	PeerList  peerlist.Source    // cluster.connect_api; may be zero
 	TokenFile *cluster.TokenFile // read once already; nil = none
+	LAN       LAN                // discovery of peers on the local network
 	Tier      string             // label of peer sessions in statistics
 	Hedge     time.Duration      // shortest silence after which a track is asked for elsewhere too; 0 = off
 }

@@ -18,6 +18,7 @@ func (l *loader) finish() {
 	l.clientTLS()
 	l.authRules()
 	l.clusterPeers()
+	l.lanDiscovery()
 	l.cacheDuration()
 	l.advise()
 }
@@ -133,7 +134,7 @@ func (l *loader) cacheDuration() {
 
 // advise warns of what works but is hardly meant.
 func (l *loader) advise() {
-	if l.QUIC.KeepAlive == 0 && (len(l.Cluster.Peers) > 0 || !l.Cluster.PeerList.IsZero()) {
+	if l.QUIC.KeepAlive == 0 && (len(l.Cluster.Peers) > 0 || !l.Cluster.PeerList.IsZero() || l.Cluster.LAN.Enabled) {
 		l.warn(l.origins["quic.keep_alive"].source, "quic.keep_alive", "0s: sessions with peers are lost when nothing happens for quic.idle_timeout (%s)", formatDuration(l.QUIC.IdleTimeout))
 	}
 	if l.QUIC.KeepAlive >= l.QUIC.IdleTimeout {

@@ -13,6 +13,7 @@ type draft struct {
 
 	peers                 []any // of cluster.connect
 	node, token, peerList string
+	lanSecret             string
 	certs, certKeys       []string // of listen.tls
 	webCerts, webCertKeys []string // of web.https
 	webSocket             bool

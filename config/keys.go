@@ -31,7 +31,7 @@ var sections = []struct{ name, doc string }{
 }
 
 // keys are all settings that exist, in the order of the pages.
-var keys = concat(listenKeys, connectKeys, quicKeys, clusterKeys, authKeys, webKeys, limitKeys, otherKeys)
+var keys = concat(listenKeys, connectKeys, quicKeys, clusterKeys, lanKeys, authKeys, webKeys, limitKeys, otherKeys)
 
 func concat(groups ...[]*key) (out []*key) {
 	for _, g := range groups {
@@ -261,7 +261,7 @@ func allVersions() string {
 
 func positive(d time.Duration) error { return durationFrom(time.Nanosecond)(d) }
 
-// minHedge keeps the pings of an idle session at some twenty per second.
+// minHedge keeps the pings of an idle session at some ten per second.
 const minHedge = 100 * time.Millisecond
 
 // offOrFrom takes nothing or at least so much.

@@ -56,6 +56,9 @@ var away = map[string][2]value{
 	"cluster.connect_api":         {{`"https://api.example/peers"`, "https://api.example/peers"}, {`""`, ""}},
 	"cluster.node":                {{`"us.example"`, "us.example"}, {`""`, ""}},
 	"cluster.token":               {{`"TOKENFILE"`, "TOKENFILE"}, {`""`, ""}},
+	"cluster.lan.enabled":         {{`true`, "true"}, {`false`, "false"}},
+	"cluster.lan.secret":          {{`"` + strings.Repeat("ab", 32) + `"`, strings.Repeat("ab", 32)}, {`"` + strings.Repeat("cd", 32) + `"`, strings.Repeat("cd", 32)}},
+	"cluster.lan.app":             {{`"rack7"`, "rack7"}, {`"0"`, "0"}},
 	"cluster.tier":                {{`"mesh"`, "mesh"}, {`""`, ""}},
 	"auth.public":                 {{`["anon/**"]`, "anon/**"}, {`["a/**", "b/**"]`, "a/**,b/**"}},
 	"auth.public_publish":         {{`["in/**"]`, "in/**"}, {`[]`, ""}},
@@ -106,7 +109,11 @@ var partners = map[string]string{
 }
 
 // extras are lines without which a setting is refused.
-var extras = map[string]string{"web.https.listen": "web.https.cert = \"a\"\nweb.https.key = \"a\"\n"}
+var extras = map[string]string{
+	"web.https.listen":   "web.https.cert = \"a\"\nweb.https.key = \"a\"\n",
+	"cluster.lan.secret": "cluster.lan.enabled = true\n",
+	"cluster.lan.app":    "cluster.lan.enabled = true\n",
+}
 
 // decider is what lets people in beside a setting, since only one can.
 func decider(name string) map[string]string {
@@ -417,7 +424,7 @@ func TestFlags(t *testing.T) {
 		"files after --":       {[]string{"--", "a.toml", "--b"}, "more than one configuration file: a.toml, --b"},
 		"switch takes no file": {[]string{"--connect-tls-insecure", "none.toml"}, "none.toml: cannot be read"},
 		"not supported":        {[]string{"--stats-prefix", "x"}, "--stats-prefix: is not supported yet"},
-		"not supported switch": {[]string{"--cluster-lan", "--listen=[::]:1"}, "--cluster-lan: is not supported yet"},
+		"not supported switch": {[]string{"--stats-enabled", "--listen=[::]:1"}, "--stats-enabled: is not supported yet"},
 		"not supported below":  {[]string{"--listen-unix-bind=k"}, "--listen-unix-bind: is not supported yet"},
 		"renamed":              {[]string{"--server-bind=[::]:1"}, "--server-bind: renamed to [listen]"},
 	}
@@ -451,7 +458,6 @@ func TestNames(t *testing.T) {
 		"connect.goaway.handover": {"goaway-handover", "MOQ_CONNECT_GOAWAY_HANDOVER"},
 		"quic.idle_timeout":       {"quic-idle-timeout", "MOQ_QUIC_IDLE_TIMEOUT"},
 		"cluster.max_hops":        {"cluster-max-hops", "MOQ_CLUSTER_MAX_HOPS"},
-		"cluster.hedge":           {"cluster-hedge", "MOQ_CLUSTER_HEDGE"},
 		"cluster.connect":         {"cluster-connect", "MOQ_CLUSTER_CONNECT"},
 		"auth.public_publish":     {"auth-public-publish", "MOQ_AUTH_PUBLIC_PUBLISH"},
 		"web.http.listen":         {"web-http-listen", "MOQ_WEB_HTTP_LISTEN"},
@@ -519,11 +525,11 @@ func TestOutsideSettings(t *testing.T) {
 			}
 		}
 	}
-	if _, err := load("cluster.lan.enabled = false\nstats.enabled = false\n" + minimal); err != nil {
+	if _, err := load("stats.enabled = false\n" + minimal); err != nil {
 		t.Error(err)
 	}
-	if _, err := load("cluster.lan.enabled = true\n" + minimal); err == nil {
-		t.Error("LAN discovery is accepted")
+	if _, err := load("stats.enabled = true\n" + minimal); err == nil {
+		t.Error("statistics are accepted")
 	}
 }
 

@@ -156,6 +156,16 @@ func TestCrossChecks(t *testing.T) {
 	}
 	tests := map[string]struct{ doc, want string }{
 		"nobody can connect":     {"[listen]\ntls.generate = \"localhost\"\n", "auth.public (--auth-public): nobody could connect"},
+		"LAN secret, no LAN":     {minimal + "[cluster]\nlan.secret = \"" + strings.Repeat("ab", 32) + "\"\n", "relay.toml:6: cluster.lan.secret: without effect"},
+		"LAN app, LAN off":       {minimal + "[cluster.lan]\nenabled = false\napp = \"x\"\n", "relay.toml:7: cluster.lan.app: without effect"},
+		"LAN, nothing to trust":  {"[listen]\ntls.cert = \"a\"\ntls.key = \"b\"\n[auth]\npublic = \"**\"\n[cluster.lan]\nenabled = true\n", "relay.toml:7: cluster.lan.enabled: peers would have nothing to trust"},
+		"LAN, token in the node": {minimal + "[cluster]\nnode = \"https://a/?cost=1&jwt=S3CRET\"\nlan.enabled = true\n", "relay.toml:6: cluster.node: with cluster.lan it is shown to everybody"},
+		"LAN, long node":         {minimal + "[cluster]\nnode = \"https://a/" + strings.Repeat("a", 250) + "\"\nlan.enabled = true\n", "relay.toml:6: cluster.node: with cluster.lan it is shown to everybody"},
+		"LAN, old versions":      {minimal + "[cluster.lan]\nenabled = true\n[connect]\nversion = \"moq-lite-04\"\n", "relay.toml:6: cluster.lan.enabled: listen.version and connect.version have no version in common"},
+		"LAN, versions apart":    {"[listen]\ntls.generate = \"localhost\"\nversion = [\"moq-lite-05\", \"moq-lite-03\"]\n[auth]\npublic = \"**\"\n[cluster.lan]\nenabled = true\n[connect]\nversion = [\"moq-lite-06\", \"moq-lite-03\"]\n", "relay.toml:7: cluster.lan.enabled: listen.version and connect.version have no version in common"},
+		"LAN, bad secret":        {minimal + "[cluster.lan]\nenabled = true\nsecret = \"S3CRET\"\n", "relay.toml:7: cluster.lan.secret: neither 64 hex digits nor a file that can be read: no such file"},
+		"LAN, empty secret":      {minimal + "[cluster.lan]\nenabled = true\nsecret = \"\"\n", "relay.toml:7: cluster.lan.secret: is empty"},
+		"LAN, empty secret file": {minimal + "[cluster.lan]\nenabled = true\nsecret = \"" + token + "\"\n", "relay.toml:7: cluster.lan.secret: the file does not hold what it should: not 64 hex digits"},
 		"empty rules":            {"[listen]\ntls.generate = \"localhost\"\n[auth]\npublic = \"\"\n", "relay.toml:4: auth.public: nobody could connect"},
 		"empty list of rules":    {"[listen]\ntls.generate = \"localhost\"\n[auth]\npublic = []\n", "relay.toml:4: auth.public: nobody could connect"},
 		"empty section of rules": {"[listen]\ntls.generate = \"localhost\"\n[auth]\n", "auth.public (--auth-public): nobody could connect"},

@@ -45,6 +45,8 @@ func TestExampleIsTheDefault(t *testing.T) {
 func TestExampleShowsWorkingValues(t *testing.T) {
 	doc := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(config.Example(), "$1")
 	doc = strings.ReplaceAll(doc, "/etc/moqmesh/cluster.jwt", withTokenFile(t, "TOKENFILE"))
+	doc = strings.ReplaceAll(doc, "/etc/moqmesh/lan.key", strings.Repeat("ab", 32))
+	doc = strings.Replace(doc, "\nlan.enabled = false\n", "\nlan.enabled = true\n", 1)
 	// Only one decider at a time.
 	for name, leave := range map[string][]string{
 		"public": {"auth.url", "auth.stale_window", "auth.local.", "listen.tls.root", "web.https.root"},

@@ -57,6 +57,9 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Backoff: backoff.Policy{Initial: c.Connect.Backoff.Initial, Multiplier: c.Connect.Backoff.Multiplier},
 			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
 		},
+		LAN: relay.LAN{
+			Enabled: c.Cluster.LAN.Enabled, App: c.Cluster.LAN.App, Secret: c.Cluster.LAN.Secret, Node: c.Cluster.LAN.Node,
+		},
 		PeerTier: c.Cluster.Tier,
 		Hedge:    c.Cluster.Hedge,
 		Auth:     admit, Lease: c.Auth.lease(), ClientRoots: clients,

@@ -31,6 +31,14 @@ func ParseSecret(text string) (*Secret, error) {
 	return s, nil
 }
 
+// Equal reports whether two secrets are the same, or both absent.
+func (s *Secret) Equal(o *Secret) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return subtle.ConstantTimeCompare(s.key[:], o.key[:]) == 1
+}
+
 func (s *Secret) String() string       { return "secret" }
 func (s *Secret) GoString() string     { return "lan.Secret" }
 func (s *Secret) LogValue() slog.Value { return slog.StringValue("secret") }

@@ -194,7 +194,7 @@ func (l *listener) start(m message.Announce) error {
 	l.names[m.Suffix] = l.next
 	l.ids[l.next] = a
 	l.next++
-	l.s.counters.Received.AnnouncesStarted.Add(1)
+	l.count(a).announced(a.suffix)
 	var err error
 	if !a.declined {
 		err = l.verdict(l.sink.Announce(a.id, l.advertisement(m)))
@@ -244,10 +244,18 @@ func (l *listener) withdraw() {
 	}
 }
 
+// count is where an advertisement is counted: what the host does not hear of, for the session only.
+func (l *listener) count(a advert) count {
+	if a.declined {
+		return count{all: &l.s.counters.Received}
+	}
+	return l.s.received(paths.Join(l.prefix, a.suffix))
+}
+
 func (l *listener) gone(a advert, explicit bool) {
 	l.s.announced.Add(-1)
 	l.s.dropNames(len(a.suffix))
-	l.s.counters.Received.AnnouncesEnded.Add(1)
+	l.count(a).withdrawn(a.suffix)
 	if !a.declined {
 		l.sink.Withdraw(a.id, explicit)
 	}

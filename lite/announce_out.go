@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/session"
 )
@@ -37,9 +38,11 @@ func (s *Session) serveAnnounce(r *request) {
 	}
 	defer s.out.removeAnnounce()
 	r.whileOpen(func(ctx context.Context) {
-		a := announcer{s: s, r: r, names: make(map[string]uint64)}
+		a := announcer{s: s, r: r, prefix: m.Prefix, names: make(map[string]uint64)}
 		err := a.serve(ctx, m)
-		s.counters.Sent.AnnouncesEnded.Add(uint64(len(a.names)))
+		for name := range a.names {
+			a.count(name).withdrawn(name)
+		}
 		if ctx.Err() == nil {
 			s.log.Warn("announcements stopped", "prefix", m.Prefix, "cause", err)
 			<-ctx.Done()
@@ -50,11 +53,12 @@ func (s *Session) serveAnnounce(r *request) {
 
 // announcer writes the announcements of one ANNOUNCE stream.
 type announcer struct {
-	s     *Session
-	r     *request
-	names map[string]uint64 // what the peer holds, with its announce id
-	next  uint64            // announce id
-	buf   []byte
+	s      *Session
+	r      *request
+	prefix string
+	names  map[string]uint64 // what the peer holds, with its announce id
+	next   uint64            // announce id
+	buf    []byte
 }
 
 // serve writes the initial set and then changes, until ctx ends or the feed fails.
@@ -114,6 +118,9 @@ func (a *announcer) initial(updates []session.Update) error {
 	return a.changes(updates)
 }
 
+// count is where the announcement of a name is counted.
+func (a *announcer) count(name string) count { return a.s.sent(paths.Join(a.prefix, name)) }
+
 // init writes ANNOUNCE_INIT (01, 02).
 func (a *announcer) init(updates []session.Update) error {
 	var m message.AnnounceInit
@@ -123,7 +130,9 @@ func (a *announcer) init(updates []session.Update) error {
 			m.Suffixes = append(m.Suffixes, u.Name)
 		}
 	}
-	a.s.counters.Sent.AnnouncesStarted.Add(uint64(len(m.Suffixes)))
+	for _, name := range m.Suffixes {
+		a.count(name).announced(name)
+	}
 	b, err := m.Append(nil, a.s.version)
 	if err == nil {
 		_, err = a.r.Write(b)
@@ -180,7 +189,7 @@ func (a *announcer) translate(u *session.Update) (m message.Announce, ok bool) {
 		m.Kind = message.AnnounceStart
 		a.names[u.Name] = a.next
 		a.next++
-		a.s.counters.Sent.AnnouncesStarted.Add(1)
+		a.count(u.Name).announced(u.Name)
 	case a.sendable(u) && v.HasAnnounceIDs():
 		m.Kind, m.ID = message.AnnounceRestart, id
 	case a.sendable(u) && v.HasReannounce():
@@ -189,7 +198,7 @@ func (a *announcer) translate(u *session.Update) (m message.Announce, ok bool) {
 		return m, false
 	default:
 		delete(a.names, u.Name)
-		a.s.counters.Sent.AnnouncesEnded.Add(1)
+		a.count(u.Name).withdrawn(u.Name)
 		return message.Announce{Kind: message.AnnounceEnd, ID: id, Suffix: u.Name}, true
 	}
 	m.Suffix = u.Name

@@ -178,12 +178,10 @@ func (u *upstream) admitLocked(sequence uint64) error {
 // datagram passes a datagram on.
 func (u *upstream) datagram(m message.Datagram) {
 	if u.admit(m.Sequence) != nil {
-		u.s.counters.Received.StaleDatagrams.Add(1)
-		u.s.counters.Received.StaleBytes.Add(uint64(len(m.Payload)))
+		u.received.staleDatagram(len(m.Payload))
 		return
 	}
-	u.s.counters.Received.Datagrams.Add(1)
-	u.s.counters.Received.Bytes.Add(uint64(len(m.Payload)))
+	u.received.datagram(len(m.Payload))
 	u.copy.Datagram(m.Sequence, m.Timestamp, m.Payload)
 	u.settle()
 }

@@ -51,7 +51,7 @@ func (sv *serving) takeLocked() (*media.GroupReader, error) {
 			sv.count(1)
 			return g, nil
 		}
-		sv.s.stale(g, media.Batch{})
+		sv.stale(g, media.Batch{})
 		g.Close()
 	}
 	if len(sv.held) > 0 {
@@ -67,7 +67,7 @@ func (sv *serving) hold(g *media.GroupReader) {
 	})
 	sv.held = slices.Insert(sv.held, i, g)
 	if len(sv.held) > sv.s.cfg.Limits.Groups {
-		sv.s.stale(sv.held[0], media.Batch{})
+		sv.stale(sv.held[0], media.Batch{})
 		sv.held[0].Close()
 		sv.held = slices.Delete(sv.held, 0, 1)
 	}

@@ -82,9 +82,7 @@ func (sv *serving) sendDatagram(buf *scratch, d media.Datagram) {
 	if len(b) > sv.s.conn.MaxDatagramSize() || sv.s.conn.SendDatagram(b) != nil {
 		return
 	}
-	sent := &sv.s.counters.Sent
-	sent.Datagrams.Add(1)
-	sent.Bytes.Add(uint64(len(d.Payload)))
+	sv.sent.datagram(len(d.Payload))
 }
 
 // receiveDatagrams passes datagrams on until the session ends. It runs from the first subscription of ours on. Those that

@@ -49,11 +49,15 @@ func (s *Session) answerFetch(ctx context.Context, r *request, m message.Fetch) 
 	if req.End != nil {
 		g.Limit(*req.End)
 	}
-	return s.writeFetch(ctx, r, g)
+	sent := s.sent(m.Broadcast) // only now: names that do not exist are not worth counting
+	if sent.own != nil {
+		sent.own.Fetches.Add(1)
+	}
+	return writeFetch(ctx, r, g, sent)
 }
 
 // writeFetch writes the frames of g until its end.
-func (s *Session) writeFetch(ctx context.Context, r *request, g *media.GroupReader) error {
+func writeFetch(ctx context.Context, r *request, g *media.GroupReader, sent count) error {
 	waiter := media.NewWaiter()
 	defer context.AfterFunc(ctx, waiter.Cancel)()
 	for {
@@ -67,8 +71,7 @@ func (s *Session) writeFetch(ctx context.Context, r *request, g *media.GroupRead
 		if _, err := r.content().Write(b.Bytes()); err != nil {
 			return err
 		}
-		s.counters.Sent.Frames.Add(uint64(b.Frames()))
-		s.counters.Sent.Bytes.Add(uint64(b.PayloadBytes()))
+		sent.frames(b.Frames(), b.PayloadBytes())
 	}
 }
 
@@ -90,13 +93,14 @@ func (s *Session) Fetch(ctx context.Context, req session.FetchRequest, w *media.
 		return err
 	}
 	defer q.close()
-	s.counters.Received.Fetches.Add(1)
+	received := s.received(req.Path)
+	received.fetch()
 	if err := q.in.fill(); err != nil && !errors.Is(err, io.EOF) {
 		return q.error(err)
 	}
 	q.answered()
 	accepted()
-	err = s.readFrames(q.in, w, new(atomic.Uint64))
+	err = s.readFrames(q.in, w, received, new(atomic.Uint64))
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil

@@ -43,12 +43,12 @@ func (s *Session) receiveGroup(st transport.ReceiveStream, in *input, pending sl
 		return
 	}
 	in.stir = g.w.Stir
-	u.conclude(g, s.readFrames(in, g.w, &u.progress))
+	u.conclude(g, s.readFrames(in, g.w, u.received, &u.progress))
 }
 
 // readFrames passes frames on, and counts them in progress, until the stream ends: io.EOF after a FIN between frames, a
 // *frameError if they cannot be used, else the error of the stream.
-func (s *Session) readFrames(in *input, w *media.GroupWriter, progress *atomic.Uint64) error {
+func (s *Session) readFrames(in *input, w *media.GroupWriter, received count, progress *atomic.Uint64) error {
 	var ts uint64
 	stamped := s.version.HasTimestamps()
 	for {
@@ -70,14 +70,12 @@ func (s *Session) readFrames(in *input, w *media.GroupWriter, progress *atomic.U
 		}
 		if err := w.WriteFrame(ts, payload); err != nil {
 			if errors.Is(err, media.ErrOld) {
-				s.counters.Received.StaleFrames.Add(1)
-				s.counters.Received.StaleBytes.Add(uint64(len(payload)))
+				received.stale(0, 1, len(payload))
 			}
 			return &frameError{writeCode(err), err}
 		}
 		progress.Add(1)
-		s.counters.Received.Frames.Add(1)
-		s.counters.Received.Bytes.Add(uint64(len(payload)))
+		received.frames(1, len(payload))
 	}
 }
 
@@ -149,7 +147,7 @@ func (u *upstream) begin(st transport.ReceiveStream, m message.Group) (*incoming
 		w.Abort(media.ErrCancelled)
 		return nil, StreamCancelled
 	}
-	u.s.counters.Received.Groups.Add(1)
+	u.received.group()
 	return g, 0
 }
 
@@ -217,7 +215,7 @@ func (u *upstream) enter(g *incoming) bool {
 	}
 	u.mu.Unlock()
 	if lowest != nil {
-		u.s.counters.Received.StaleGroups.Add(1)
+		u.received.stale(1, 0, 0)
 		lowest.st.Stop(StreamOld)
 	}
 	return true
@@ -258,7 +256,7 @@ func (u *upstream) conclude(g *incoming, err error) {
 	default:
 		err = peerError(err)
 		if errors.Is(err, media.ErrOld) {
-			u.s.counters.Received.StaleGroups.Add(1)
+			u.received.stale(1, 0, 0)
 		}
 		g.w.Abort(err)
 	}

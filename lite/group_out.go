@@ -43,17 +43,14 @@ func (w *worker) send(g *media.GroupReader) {
 		}
 	}
 	if w.isOld(err) {
-		w.sv.s.stale(g, b)
+		w.sv.stale(g, b)
 	}
 }
 
 // stale counts a group that is given up because it is too old, with what was not sent of it: b and what follows.
-func (s *Session) stale(g *media.GroupReader, b media.Batch) {
+func (sv *serving) stale(g *media.GroupReader, b media.Batch) {
 	frames, bytes := g.Left()
-	sent := &s.counters.Sent
-	sent.StaleGroups.Add(1)
-	sent.StaleFrames.Add(uint64(frames + b.Frames()))
-	sent.StaleBytes.Add(uint64(bytes + b.PayloadBytes()))
+	sv.sent.stale(1, frames+b.Frames(), bytes+b.PayloadBytes())
 }
 
 // open opens the stream of a group and ranks it; it returns end, or why there is no stream. Waiting for stream credit
@@ -118,8 +115,7 @@ func (w *worker) prepare(g *media.GroupReader) bool {
 
 // copy writes the header, batch b and what follows, and ends the stream. err is io.EOF if the group ends before b.
 func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Batch, err error) {
-	sent := &w.sv.s.counters.Sent
-	sent.Groups.Add(1)
+	w.sv.sent.group()
 	// STOP_SENDING ends the group for this subscriber.
 	stop := context.AfterFunc(st.Context(), w.waiter.Cancel)
 	if err == nil {
@@ -138,7 +134,7 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 	case errors.Is(err, io.EOF):
 		_ = st.Close()
 	case w.isOld(err):
-		w.sv.s.stale(g, b)
+		w.sv.stale(g, b)
 		st.Reset(StreamOld)
 	default:
 		st.Reset(endCode(err))
@@ -191,8 +187,7 @@ func (w *worker) write(st transport.SendStream, g *media.GroupReader, b *media.B
 	if _, err := st.Write(out); err != nil {
 		return err
 	}
-	s.counters.Sent.Frames.Add(uint64(b.Frames()))
-	s.counters.Sent.Bytes.Add(uint64(b.PayloadBytes()))
+	w.sv.sent.frames(b.Frames(), b.PayloadBytes())
 	return nil
 }
 

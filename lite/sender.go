@@ -96,7 +96,8 @@ func (sv *serving) open(ctx context.Context, path, track string) error {
 	if err != nil {
 		return err
 	}
-	sv.s.viewed.open(path, &sv.s.counters.Sent)
+	sv.sent = sv.s.sent(path)
+	sv.s.viewed.open(path, sv.sent)
 	sv.reader, sv.media = reader, reader.Media()
 	sv.mu.Lock()
 	sv.ready = true

@@ -77,12 +77,14 @@ func (s *Session) Subscribe(ctx context.Context, req session.SubscribeRequest, c
 		return nil, session.ErrGoingAway
 	}
 	u := &upstream{
-		s:       s,
-		path:    req.Path,
-		copy:    copy,
-		sub:     req.Subscription,
-		settled: make(chan struct{}, 1),
-		done:    make(chan struct{}),
+		s:    s,
+		path: req.Path,
+
+		received: s.received(req.Path),
+		copy:     copy,
+		sub:      req.Subscription,
+		settled:  make(chan struct{}, 1),
+		done:     make(chan struct{}),
 
 		startKnown: make(chan struct{}),
 		groups:     make(map[*incoming]struct{}),
@@ -93,7 +95,7 @@ func (s *Session) Subscribe(ctx context.Context, req session.SubscribeRequest, c
 	if err := s.in.add(u, s.cfg.Limits.Subscriptions); err != nil {
 		return nil, err
 	}
-	s.views.open(u.path, &s.counters.Received)
+	s.views.open(u.path, u.received)
 	s.wantDatagrams()
 	err := u.request(ctx, req.Path, req.Track)
 	if err == nil && !s.spawn(u.run) {
@@ -133,8 +135,10 @@ type upstream struct {
 	s    *Session
 	id   uint64
 	path string
-	st   transport.Stream
-	copy *media.Copy
+
+	received count
+	st       transport.Stream
+	copy     *media.Copy
 
 	// startKnown is closed when the peer has said where it starts, or will not any more.
 	startKnown chan struct{}
@@ -279,7 +283,7 @@ func (u *upstream) finish(err error) {
 		_ = u.st.SetReadDeadline(time.Now().Add(grace))
 	}
 	u.settle()
-	u.s.views.close(u.path, &u.s.counters.Received)
+	u.s.views.close(u.path, u.received)
 	if last {
 		close(u.done)
 	}

@@ -105,7 +105,7 @@ func (s *Session) serveSubscribe(r *request) {
 	r.Stop(StreamInternal)
 	if sv.reader != nil {
 		sv.reader.Close()
-		s.viewed.close(m.Broadcast, &s.counters.Sent)
+		s.viewed.close(m.Broadcast, sv.sent)
 	}
 }
 
@@ -146,6 +146,7 @@ type serving struct {
 	cancel context.CancelFunc // of the host's Subscribe
 	done   chan struct{}      // closed when nothing is written any more
 	reader session.Reader     // set once, by the first worker, before polling starts
+	sent   count              // set before reader
 
 	pull   sync.Mutex           // held while the reader is asked for groups and datagrams; taken before mu
 	media  *media.Reader        // of reader; its users hold pull

@@ -82,24 +82,24 @@ type viewers struct {
 	tracks map[string]int // by path; bounded like subscriptions
 }
 
-func (v *viewers) open(path string, t *session.Traffic) {
+func (v *viewers) open(path string, c count) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.tracks == nil {
 		v.tracks = make(map[string]int)
 	}
-	if v.tracks[path]++; v.tracks[path] == 1 {
-		t.ViewersOpened.Add(1)
-	}
-	t.SubscriptionsOpened.Add(1)
+	v.tracks[path]++
+	first := v.tracks[path] == 1
+	v.mu.Unlock()
+	c.opened(first)
 }
 
-func (v *viewers) close(path string, t *session.Traffic) {
+func (v *viewers) close(path string, c count) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.tracks[path]--; v.tracks[path] == 0 {
+	v.tracks[path]--
+	last := v.tracks[path] == 0
+	if last {
 		delete(v.tracks, path)
-		t.ViewersClosed.Add(1)
 	}
-	t.SubscriptionsClosed.Add(1)
+	v.mu.Unlock()
+	c.closed(last)
 }

@@ -34,11 +34,11 @@ func (s state) Nodes() []admin.Node {
 	return out
 }
 
-// Sessions implements admin.State: those that were accepted.
+// Sessions implements admin.State: those that were admitted, which peers on the LAN are not in this sense (L12).
 func (s state) Sessions() []admin.Session {
 	var out []admin.Session
 	for _, l := range s.relay.sessions.list() {
-		if l.dialed {
+		if l.lease == nil {
 			continue
 		}
 		a := admin.Session{

@@ -8,12 +8,28 @@ type Counters struct {
 	Received Traffic // we were the subscriber
 	// Control bytes by class: messages and what frames them, not the content.
 	ControlSent, ControlReceived [ControlClasses]atomic.Uint64
+
+	// ByBroadcast, if set before the session begins, returns what else to count the traffic of a path in, which is as
+	// the session spells it; nil = nothing. It may be called concurrently and must not block.
+	ByBroadcast func(path string) *Broadcast
+}
+
+// Broadcast are the totals of one broadcast.
+type Broadcast struct{ Sent, Received Traffic }
+
+// Broadcast returns what ByBroadcast does, nil if that is not set.
+func (c *Counters) Broadcast(path string) *Broadcast {
+	if c.ByBroadcast == nil {
+		return nil
+	}
+	return c.ByBroadcast(path)
 }
 
 // Traffic counts one direction.
 type Traffic struct {
 	Bytes, Frames, Groups, Datagrams         atomic.Uint64 // payload bytes
 	AnnouncesStarted, AnnouncesEnded         atomic.Uint64
+	AnnouncedBytes                           atomic.Uint64 // of the names in both
 	SubscriptionsOpened, SubscriptionsClosed atomic.Uint64
 	// Viewers are sessions that watch a broadcast, however many of its tracks.
 	ViewersOpened, ViewersClosed atomic.Uint64

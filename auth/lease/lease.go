@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -145,16 +146,28 @@ func (l *Lease) run(ctx context.Context, h Holder) {
 	}
 }
 
-// refresh puts the question again. Where many sessions ask, it waits for its turn.
+// errNotAsked is the answer where it is known that nobody answers, and another session is just finding out whether that
+// is still so.
+var errNotAsked = auth.Unavailable("not asked, since nobody is answered at present")
+
+// refresh puts the question again. Where many sessions ask, it waits for its turn; during an outage it does not.
 func (l *Lease) refresh(ctx context.Context) answer {
 	if !acquire(ctx, l.m.refreshing) {
 		return answer{err: context.Cause(ctx)}
 	}
 	defer func() { <-l.m.refreshing }()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
+	if !l.m.mayProbe(time.Now()) {
+		return answer{err: errNotAsked}
+	}
 	r := l.req
 	r.Event = auth.EventRevalidate
-	g, err := l.m.ask(ctx, l.asked, r)
-	return answer{g, err}
+	for tries := 1; ; tries++ {
+		asked := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		g, err := l.m.ask(ctx, l.asked, r)
+		cancel()
+		if tries > 1 || !errors.Is(err, auth.ErrUnavailable) || !l.m.overtaken(asked) {
+			return answer{g, err}
+		}
+	}
 }

@@ -20,6 +20,12 @@ const (
 	// maxRefreshes is how many sessions are asked about again at the same time, and how many ends are reported. Others
 	// wait; new sessions do not wait for them.
 	maxRefreshes = 128
+	// probeEvery is how often, during an outage, one of the running sessions is asked about to find out whether it is
+	// over. The others do not wait in a queue, which would meet the server when it comes back.
+	probeEvery = 500 * time.Millisecond
+	// patience is for how long nobody must have been answered before a new session that was granted a moment ago does
+	// not wait for its own answer any more: a server that hangs is as bad as one that is gone.
+	patience = 3 * time.Second
 	// endGrace is how long Close waits for ends that are not reported yet.
 	endGrace = 2 * time.Second
 )
@@ -57,6 +63,10 @@ type Manager struct {
 	recovery *recovery // nil: off
 	leases   map[string]*Lease
 	outage   time.Time // since when nothing was answered; zero = it was
+	probed   time.Time // when a running session was asked about last, during an outage
+	pending  int       // questions under way
+	silent   time.Time // since when all of them have waited
+	answered time.Time // when anything was answered last
 	closed   bool
 }
 
@@ -93,9 +103,7 @@ func newID() string {
 func (m *Manager) Open(ctx context.Context, r auth.Request) (*Lease, error) {
 	r.ID, r.Event, r.Node = newID(), auth.EventConnect, m.cfg.Node
 	l := &Lease{m: m, req: r, asked: questionOf(r), started: time.Now(), pushed: make(chan struct{}, 1), done: make(chan struct{})}
-	askCtx, cancel := context.WithTimeout(ctx, askTimeout)
-	g, err := m.ask(askCtx, l.asked, r)
-	cancel()
+	g, err := m.connect(ctx, l.asked, r)
 	now := time.Now()
 	if err == nil {
 		g, err = g.At(now)
@@ -130,20 +138,106 @@ func (m *Manager) Open(ctx context.Context, r auth.Request) (*Lease, error) {
 	return l, nil
 }
 
+// errSilent ends a question because nobody gets an answer.
+var errSilent = errors.New("nobody is answered")
+
+// connect asks about a new session. Who could come in without an answer does not wait for one that will hardly come.
+func (m *Manager) connect(ctx context.Context, q question, r auth.Request) (auth.Grant, error) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if was, known := m.recall(time.Now(), q); known && !was.denied {
+		tick := time.NewTicker(patience / 10)
+		done, ended := make(chan struct{}), make(chan struct{})
+		defer func() {
+			close(done)
+			<-ended
+		}()
+		go func() {
+			defer close(ended)
+			defer tick.Stop()
+			for {
+				select {
+				case <-done:
+					return
+				case <-tick.C:
+				}
+				if m.hangs(time.Now()) {
+					giveUp(errSilent)
+					return
+				}
+			}
+		}()
+	}
+	return m.ask(ctx, q, r)
+}
+
+// hangs reports whether nobody who asks has been answered for a while.
+func (m *Manager) hangs(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pending > 0 && now.Sub(m.silent) >= patience
+}
+
+// mayProbe reports whether a running session may be asked about now: always, or now and then during an outage.
+func (m *Manager) mayProbe(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.outage.IsZero() {
+		return true
+	}
+	if now.Sub(m.probed) < probeEvery {
+		return false
+	}
+	m.probed = now
+	return true
+}
+
+// waiting counts a question in.
+func (m *Manager) waiting(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pending == 0 {
+		m.silent = now
+	}
+	m.pending++
+}
+
+// waited counts a question out.
+func (m *Manager) waited(now time.Time, answered bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pending--
+	if answered {
+		m.silent, m.answered = now, now
+	}
+}
+
+// overtaken reports whether a question put at some time has been overtaken by an answer to a later one: then it says
+// nothing about how things are.
+func (m *Manager) overtaken(asked time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.answered.After(asked)
+}
+
 // ask puts a question and learns from the answer.
 func (m *Manager) ask(ctx context.Context, q question, r auth.Request) (auth.Grant, error) {
 	asked := time.Now()
+	m.waiting(asked)
 	g, err := m.cfg.Authorizer.Authorize(ctx, r)
+	now := time.Now()
+	m.waited(now, !errors.Is(err, auth.ErrUnavailable))
 	if m.leaser == nil {
 		m.counters.count(r.Event, err)
 		return g, err
 	}
-	now := time.Now()
 	if err == nil {
 		_, err = g.At(now)
 	}
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) { // nobody waits for the answer any more
-		return g, err
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), errSilent) {
+		return g, err // nobody waits for the answer any more
 	}
 	m.counters.count(r.Event, err)
 	m.mu.Lock()
@@ -153,15 +247,16 @@ func (m *Manager) ask(ctx context.Context, q question, r auth.Request) (auth.Gra
 		m.recovery.denied(now, q)
 	}
 	since, outage := m.outage, errors.Is(err, auth.ErrUnavailable)
+	begins := outage && since.IsZero() && !m.answered.After(asked)
 	switch {
-	case outage && since.IsZero():
+	case begins:
 		m.outage = now
 	case !outage:
 		m.outage = time.Time{}
 	}
 	m.mu.Unlock()
 	switch {
-	case outage && since.IsZero():
+	case begins:
 		m.log.Warn("authorization is unavailable: running sessions keep their grants", "error", err)
 	case !outage && !since.IsZero():
 		m.log.Info("authorization is available again", "outage", now.Sub(since).Round(time.Millisecond))

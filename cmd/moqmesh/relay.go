@@ -82,10 +82,20 @@ func serve(cfg *config.Config, stderr io.Writer, ready func()) error {
 		return err
 	}
 	ready()
-	notifyService(log, serviceReady)
-	log.Info("stopping", "signal", (<-signals).String(), "drain", cfg.DrainTimeout)
+	log.Info("stopping", "signal", untilSignal(log, r, signals).String(), "drain", cfg.DrainTimeout)
 	notifyService(log, serviceStopping)
 	return drain(r, cfg.DrainTimeout, signals, log)
+}
+
+// untilSignal waits for the first signal, and reports the relay ready when it is.
+func untilSignal(log *slog.Logger, r *relay.Relay, signals <-chan os.Signal) os.Signal {
+	select {
+	case <-r.Ready():
+		notifyService(log, serviceReady)
+		return <-signals
+	case s := <-signals:
+		return s
+	}
 }
 
 var (

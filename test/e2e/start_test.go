@@ -98,7 +98,7 @@ func TestRefusedFiles(t *testing.T) {
 		"nobody admitted":   {base, []string{"auth"}},
 		"auth server":       {base + "[auth]\nurl = \"https://auth.example/\"\n", []string{"auth.url"}},
 		"client CA":         {base + "tls.root = \"ca.pem\"\n" + public, []string{"listen.tls.root"}},
-		"LAN":               {base + public + "[cluster.lan]\nenabled = true\n", []string{"cluster.lan"}},
+		"LAN secret":        {base + public + "[cluster.lan]\nenabled = true\nsecret = \"SECRETMARK\"\n", []string{"cluster.lan.secret", "64 hex digits"}},
 		"old name":          {"[server]\nbind = \"[::]:443\"\n", []string{"server", "listen"}},
 		"no wildcard":       {base + "[auth]\npublic = \"demo\"\n", []string{"demo/**"}},
 		"not TOML":          {"= 5\n", []string{":1"}},
