@@ -192,6 +192,34 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
+// TestLateBacklog has old groups come after the subscription, newest first as publishers send them, and faster than they
+// leave: the limits make them wait, none is given up.
+func TestLateBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const groups = uint64(300)
+		o := peertest.Options{Window: 1 << 10, Streams: 1000}
+		r := accept(t, message.Lite06, options{pair: o}).greet()
+		c := r.content()
+		c.copy.Start(0)
+		asked := r.ask(0, message.Bounds{MaxAge: time.Minute})
+		for g := groups; g > 0; g-- {
+			c.group1(g-1, 10*(g-1), large)
+			synctest.Wait()
+		}
+		asked.Want(message.SubscribeStart{}).AnyStop()
+		for range groups {
+			_, s := r.accepted()
+			s.ReceiveAll()
+			synctest.Wait()
+		}
+		sent := &r.up.Counters().Sent
+		if n, stale := sent.Groups.Load(), sent.StaleGroups.Load(); n != groups || stale != 0 {
+			t.Errorf("%d groups sent and %d given up, want all %d sent", n, stale, groups)
+		}
+		r.WantIdle()
+	})
+}
+
 // group1 publishes a complete group of one frame.
 func (c *content) group1(sequence, ts uint64, payload string) {
 	c.t.Helper()

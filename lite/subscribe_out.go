@@ -148,11 +148,10 @@ type serving struct {
 	reader session.Reader     // set once, by the first worker, before polling starts
 	sent   count              // set before reader
 
-	pull   sync.Mutex           // held while the reader is asked for groups and datagrams; taken before mu
-	media  *media.Reader        // of reader; its users hold pull
-	held   []*media.GroupReader // backlog that was handed out and not taken up, lowest first
-	newest uint64               // highest group taken up
-	begun  bool                 // newest is valid
+	pull   sync.Mutex    // held while the reader is asked for groups and datagrams; taken before mu
+	media  *media.Reader // of reader; its users hold pull
+	newest uint64        // highest group taken up
+	begun  bool          // newest is valid
 
 	bounds    sync.Mutex // held while START or END is written; taken before nothing else
 	startSent bool
@@ -294,9 +293,6 @@ func (sv *serving) finish() {
 	sv.finished = true
 	how := sv.ending
 	sv.mu.Unlock()
-	for _, g := range sv.held { // nobody pulls any more
-		g.Close()
-	}
 	if how.finish {
 		if how.track {
 			sv.sendBounds()

@@ -134,7 +134,13 @@ func (r *Reader) End() (group uint64, ok bool) {
 // Next returns the newest group that can be served and was not handed out yet, without blocking; nil, nil means: nothing
 // now, wait for the Waker. After all it returns io.EOF if the track has ended cleanly, else the error of the track.
 // What is too old by then is skipped. The caller closes the group.
-func (r *Reader) Next() (*GroupReader, error) {
+func (r *Reader) Next() (*GroupReader, error) { return r.next(0) }
+
+// NextAbove is Next for groups above newest alone. Older ones stay where they are, for a later call.
+func (r *Reader) NextAbove(newest uint64) (*GroupReader, error) { return r.next(newest + 1) }
+
+// next hands out the newest group from floor on.
+func (r *Reader) next(floor uint64) (*GroupReader, error) {
 	t := r.track
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,6 +156,10 @@ func (r *Reader) Next() (*GroupReader, error) {
 		r.collect()
 		for g := r.candidate(); g != nil; g = r.candidate() {
 			if g.indexed && r.canServe(g) && !t.index.tooOld(g.seq, r.view(), r.budget) {
+				if g.seq < floor {
+					r.fresh = append(r.fresh, g) // it is the highest that is left
+					return nil, nil
+				}
 				return r.take(g), nil
 			}
 		}

@@ -237,6 +237,38 @@ func TestReaderPiles(t *testing.T) {
 	}
 }
 
+// TestNextAbove leaves the backlog for later, also while more of it comes, and finds what is newer.
+func TestNextAbove(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	v := r.view(from(10, at(0, 0)))
+	for _, seq := range []uint64{5, 3} {
+		r.open(a, seq, 0).sendAt(1)
+	}
+	above := func(newest uint64, want ...uint64) {
+		t.Helper()
+		for _, seq := range want {
+			g, err := v.reader.NextAbove(newest)
+			if err != nil || g == nil || g.Sequence() != seq {
+				t.Fatalf("above %d: %v, %v, want group %d", newest, g, err, seq)
+			}
+			g.Close()
+		}
+		if g, err := v.reader.NextAbove(newest); g != nil || err != nil {
+			t.Fatalf("above %d: group %d, %v", newest, g.Sequence(), err)
+		}
+	}
+	above(5)
+	above(4, 5)
+	r.open(a, 2, 0).sendAt(1)
+	r.open(a, 4, 0).sendAt(1)
+	above(5)
+	r.open(a, 7, 0).sendAt(1)
+	r.open(a, 6, 0).sendAt(1)
+	above(5, 7, 6)
+	v.read().got(4, 3, 2)
+}
+
 func TestNewestFirst(t *testing.T) {
 	r := newRig(t)
 	a := r.track.NewCopy(nil)
