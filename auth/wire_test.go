@@ -12,11 +12,11 @@ import (
 	"github.com/moqmesh/moqmesh/paths"
 )
 
-func pathSet(t testing.TB, texts ...string) paths.Set {
-	t.Helper()
+func pathSet(tb testing.TB, texts ...string) paths.Set {
+	tb.Helper()
 	s, err := paths.ParseSet(texts...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -170,8 +170,7 @@ func FuzzGrant(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, dialed string) {
 		g, err := auth.DecodeGrant(body, dialed)
 		if err != nil {
-			var e *auth.Error
-			if !errors.As(err, &e) {
+			if _, ok := errors.AsType[*auth.Error](err); !ok {
 				t.Fatal(err)
 			}
 			return

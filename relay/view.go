@@ -42,8 +42,7 @@ func (a admitter) Admit(ctx context.Context, req admin.Request) (admin.View, err
 
 // statusOf gives a refused admission its HTTP status.
 func statusOf(err error) error {
-	var e *auth.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*auth.Error](err); ok {
 		return &admin.StatusError{Status: e.Status, Err: err}
 	}
 	return &admin.StatusError{Status: http.StatusServiceUnavailable, Err: err}

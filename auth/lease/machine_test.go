@@ -18,11 +18,11 @@ var epoch = time.Unix(1_800_000_000, 0)
 // seconds after the epoch.
 func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
 
-func sets(t testing.TB, texts ...string) paths.Set {
-	t.Helper()
+func sets(tb testing.TB, texts ...string) paths.Set {
+	tb.Helper()
 	s, err := paths.ParseSet(texts...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -46,15 +46,15 @@ type step struct {
 	never bool // no deadline
 }
 
-func base(t testing.TB) auth.Grant {
+func base(tb testing.TB) auth.Grant {
 	return auth.Grant{
-		Root: "r", Publish: sets(t, "r/a/**"), Subscribe: sets(t, "r/**"), Expires: at(100), Revalidate: 10 * time.Second, Tier: "x",
+		Root: "r", Publish: sets(tb, "r/a/**"), Subscribe: sets(tb, "r/**"), Expires: at(100), Revalidate: 10 * time.Second, Tier: "x",
 	}
 }
 
-func do(t testing.TB, m *machine, s step) effect {
-	t.Helper()
-	g := base(t)
+func do(tb testing.TB, m *machine, s step) effect {
+	tb.Helper()
+	g := base(tb)
 	g.Expires = at(s.at + 100)
 	switch s.do {
 	case "tick":
@@ -71,9 +71,9 @@ func do(t testing.TB, m *machine, s step) effect {
 		return m.answered(at(s.at), auth.Grant{}, errInvalid)
 	case "grant":
 	case "wide":
-		g.Publish = sets(t, "r/**")
+		g.Publish = sets(tb, "r/**")
 	case "narrow":
-		g.Subscribe = sets(t, "r/a/**")
+		g.Subscribe = sets(tb, "r/a/**")
 	case "root":
 		g.Root = ""
 	case "peer":
@@ -87,7 +87,7 @@ func do(t testing.TB, m *machine, s step) effect {
 	case "forever":
 		g.Expires, g.Revalidate = time.Time{}, 0
 	default:
-		t.Fatal(s.do)
+		tb.Fatal(s.do)
 	}
 	return m.answered(at(s.at), g, nil)
 }

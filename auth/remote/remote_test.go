@@ -242,7 +242,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Error(err)
 	}
 	srv.Close()
-	<-done
+	_ = <-done
 }
 
 // TestHTTPS: the client certificate is presented, and a server that nobody vouches for is an outage.

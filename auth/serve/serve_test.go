@@ -21,38 +21,38 @@ import (
 	"github.com/moqmesh/moqmesh/paths"
 )
 
-func key(t testing.TB, id string) *token.Key {
-	t.Helper()
+func key(tb testing.TB, id string) *token.Key {
+	tb.Helper()
 	k, err := token.Generate("ES256", id)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k
 }
 
-func keys(t testing.TB, list ...*token.Key) token.Keys {
-	t.Helper()
+func keys(tb testing.TB, list ...*token.Key) token.Keys {
+	tb.Helper()
 	s, err := token.NewSet(list...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func rules(t testing.TB, cfg serve.Config) *serve.Rules {
-	t.Helper()
+func rules(tb testing.TB, cfg serve.Config) *serve.Rules {
+	tb.Helper()
 	r, err := serve.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
 
-func set(t testing.TB, texts ...string) paths.Set {
-	t.Helper()
+func set(tb testing.TB, texts ...string) paths.Set {
+	tb.Helper()
 	s, err := paths.ParseSet(texts...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }

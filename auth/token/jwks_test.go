@@ -53,15 +53,15 @@ func jwks(keys ...*token.Key) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-func generate(t testing.TB, alg, id string) (*token.Key, string) {
-	t.Helper()
+func generate(tb testing.TB, alg, id string) (*token.Key, string) {
+	tb.Helper()
 	k, err := token.Generate(alg, id)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	text, err := k.Sign(token.Claims{Publish: paths.All})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k, text
 }

@@ -80,7 +80,7 @@ func (c *authServe) Run(s *tool.Streams) error {
 	end, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err = srv.Shutdown(end)
-	<-failed
+	_ = <-failed // that it was closed
 	return err
 }
 

