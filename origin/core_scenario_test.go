@@ -35,7 +35,7 @@ import (
 //	  routes A B! | C            the routes now, best first; ! = GOAWAY, | = the next shorter prefix
 //	  r1 joins [10] [2s] [start=g,f] [end=g,f]     priority and max age, as shown
 //	  r1 wants ...; r1 leaves    the same as an update; the end
-//	  A 8:0..4 9:0@12000* 9* 8!  frames (at a timestamp), a clean end of the group, a reset
+//	  A 8:0..4 9:0@12000 9* 8! 7 frames (at a timestamp), a clean end of the group, a reset, a header alone
 //	  A flows 8:0..39            a frame every 33 ms, the first one now
 //	  A start 9; A end 9; A drop 8..9; A datagram 5
 //	  A done; A refuses; A leaves     ends of the subscription: clean, by an error, by GOAWAY
@@ -330,6 +330,14 @@ func (s *scenario) frames(name, text string) {
 			s.log = append(s.log, fmt.Sprintf("%d %s stopped: %s: %v", s.at(), name, text, err))
 			return
 		}
+	}
+	if !some && !fin && !reset { // the header of the group
+		_, c := s.copyOf(name)
+		w, err := c.media.Group(g, 0)
+		if err != nil {
+			s.Fatalf("group %d: %v", g, err)
+		}
+		c.writers[g] = w
 	}
 	if fin {
 		s.finish(name, g)
