@@ -25,6 +25,7 @@ type Config struct {
 	Web      Web
 	Limits   Limits
 	Internal Internal
+	Stats    Stats
 	Cache    Cache
 	Log      Log
 	// DrainTimeout is the time given to sessions after the first signal; 0 = none, they are closed at once.
@@ -114,6 +115,16 @@ type Web struct {
 // Internal is the listener for operators.
 type Internal struct {
 	Listen string // TCP host:port; empty = off
+}
+
+// Stats are broadcasts about the relay itself.
+type Stats struct {
+	Enabled  bool
+	Prefix   string        // normalized
+	Interval time.Duration // at least a second
+	Node     string        // normalized; may be empty
+	Depth    int           // leading segments that make a group
+	Linger   time.Duration
 }
 
 // Cache bounds what is kept of tracks.

@@ -39,6 +39,8 @@ func (l *loader) fail(reason string, names ...string) {
 func (l *loader) numbers() {
 	l.QUIC.MaxStreams = int64(l.maxStreams)
 	l.Cluster.MaxHops = int(l.maxHops)
+	l.Stats.Interval = time.Duration(l.statsInterval) * time.Second
+	l.Stats.Depth = int(l.statsDepth)
 }
 
 // certificates pairs the files of the listeners.

@@ -19,6 +19,8 @@ type draft struct {
 	webSocket             bool
 	auth                  authDraft
 	maxStreams, maxHops   uint64
+	statsInterval         uint64 // seconds
+	statsDepth            uint64
 }
 
 // has reports whether some layer has set a key.

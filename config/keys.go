@@ -12,6 +12,7 @@ import (
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/internal/backoff"
 	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 )
 
@@ -25,6 +26,7 @@ var sections = []struct{ name, doc string }{
 	{"web", "HTTP for the public: /health, /certificate.sha256, /announced and /fetch."},
 	{"limits", "What strangers can make the relay do and hold. /metrics counts what is turned away."},
 	{"internal", "HTTP for operators: /health, /nodes, /sessions, /metrics and more."},
+	{"stats", "Broadcasts about the relay itself: totals by broadcast, as JSON, for dashboards that speak MoQ."},
 	{"cache", "What is kept of tracks in memory."},
 	{"log", "Logs go to standard error, one line per event."},
 	{"", "Settings without a section; in the file they stand before the first one."},
@@ -229,6 +231,30 @@ var otherKeys = []*key{
 		example: `"127.0.0.1:4444"`,
 		doc:     "TCP address for plain HTTP without authentication: use loopback or a private network. Off if unset.",
 	}, func(d *draft) *string { return &d.Internal.Listen }),
+	newKey("stats.enabled", boolKind, about{
+		def: "false",
+		doc: "Publish what is counted, as tracks publisher.json, subscriber.json and sessions.json and with .z compressed.",
+	}, func(d *draft) *bool { return &d.Stats.Enabled }),
+	newKey("stats.prefix", pathKind, about{
+		def: `".stats"`,
+		doc: "Where the broadcasts are: `<prefix>/node/<node>`. A name that starts with a dot is hidden. Traffic below it is not counted.",
+	}, func(d *draft) *string { return &d.Stats.Prefix }, notEmpty),
+	newKey("stats.interval", numberKind, about{
+		def: "1",
+		doc: "Seconds between two frames.",
+	}, func(d *draft) *uint64 { return &d.statsInterval }, between(uint64(1), 86400)),
+	newKey("stats.node", pathKind, about{
+		example: `"us-west"`,
+		doc:     "Our name in the broadcasts, and for an auth server, which else is told `cluster.node`.",
+	}, func(d *draft) *string { return &d.Stats.Node }),
+	newKey("stats.depth", numberKind, about{
+		def: "0",
+		doc: "So many leading segments of paths make a group with a broadcast of its own, `<prefix>/<group>/node/<node>`; 0 = one for all.",
+	}, func(d *draft) *uint64 { return &d.statsDepth }, between(uint64(0), paths.MaxSegments)),
+	newKey("stats.linger", durationKind, about{
+		def: `"5m"`,
+		doc: "How long after its last traffic a broadcast is still counted, and a group still announced.",
+	}, func(d *draft) *time.Duration { return &d.Stats.Linger }, positive),
 	newKey("cache.capacity", capacityKind, about{
 		def: `"50%"`,
 		doc: "Most memory for groups: a size, or a part of the memory that this process may use.",
@@ -297,6 +323,21 @@ func checkPeerList(text string) error {
 	}
 	_, err := peerlist.ParseSource(text)
 	return err
+}
+
+func parsePath(text string) (string, error) {
+	path, err := paths.Clean(text)
+	if err != nil {
+		return "", fmt.Errorf("no path: %w", err)
+	}
+	return path, nil
+}
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
 }
 
 func checkNode(text string) error {

@@ -79,6 +79,7 @@ func texts[T any](name, arg, want string, parse func(string) (T, error)) kind[T]
 var (
 	textKind     = kind[string]{name: "text", arg: "TEXT", read: func(raw any) (string, error) { return asText(raw, "text") }}
 	fileKind     = kind[string]{name: "file", arg: "FILE", read: textKind.read}
+	pathKind     = texts("path", "PATH", "a path", parsePath)
 	addressKind  = texts("address", "HOST:PORT", `an address such as "[::]:443"`, parseAddress)
 	durationKind = texts("duration", "DURATION", `a duration with a unit such as "10s"`, parseDuration)
 	levelKind    = texts("level", "LEVEL", "a level", parseLevel)

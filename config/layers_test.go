@@ -94,6 +94,12 @@ var away = map[string][2]value{
 	"limits.metadata":             {{`"1MiB"`, "1MiB"}, {`4096`, "4096"}},
 	"limits.frames":               {{`"1MiB"`, "1MiB"}, {`"1GiB"`, "1GiB"}},
 	"internal.listen":             {{`"127.0.0.1:1"`, "127.0.0.1:1"}, {`"localhost:2"`, "localhost:2"}},
+	"stats.enabled":               {{`true`, "true"}, {`false`, "false"}},
+	"stats.prefix":                {{`".totals"`, ".totals"}, {`"/a//b/"`, "a/b"}},
+	"stats.interval":              {{`5`, "5"}, {`86400`, "86400"}},
+	"stats.node":                  {{`"us"`, "us"}, {`""`, ""}},
+	"stats.depth":                 {{`2`, "2"}, {`32`, "32"}},
+	"stats.linger":                {{`"1m"`, "1m"}, {`"1h"`, "1h"}},
 	"cache.capacity":              {{`"75%"`, "75%"}, {`"512MB"`, "512MB"}},
 	"cache.headroom":              {{`"1GiB"`, "1GiB"}, {`1`, "1"}},
 	"cache.duration":              {{`"1m"`, "1m"}, {`"30s"`, "30s"}},
@@ -423,8 +429,8 @@ func TestFlags(t *testing.T) {
 		"two files":            {[]string{"a.toml", "b.toml"}, "more than one configuration file: a.toml, b.toml"},
 		"files after --":       {[]string{"--", "a.toml", "--b"}, "more than one configuration file: a.toml, --b"},
 		"switch takes no file": {[]string{"--connect-tls-insecure", "none.toml"}, "none.toml: cannot be read"},
-		"not supported":        {[]string{"--stats-prefix", "x"}, "--stats-prefix: is not supported yet"},
-		"not supported switch": {[]string{"--stats-enabled", "--listen=[::]:1"}, "--stats-enabled: is not supported yet"},
+		"not supported":        {[]string{"--listen-tcp-bind", "x"}, "--listen-tcp-bind: is not supported yet"},
+		"not supported switch": {[]string{"--iroh-enabled", "--listen=[::]:1"}, "--iroh-enabled: is not supported"},
 		"not supported below":  {[]string{"--listen-unix-bind=k"}, "--listen-unix-bind: is not supported yet"},
 		"renamed":              {[]string{"--server-bind=[::]:1"}, "--server-bind: renamed to [listen]"},
 	}
@@ -525,11 +531,11 @@ func TestOutsideSettings(t *testing.T) {
 			}
 		}
 	}
-	if _, err := load("stats.enabled = false\n" + minimal); err != nil {
+	if _, err := load("iroh.enabled = false\n" + minimal); err != nil {
 		t.Error(err)
 	}
-	if _, err := load("stats.enabled = true\n" + minimal); err == nil {
-		t.Error("statistics are accepted")
+	if _, err := load("iroh.enabled = true\n" + minimal); err == nil {
+		t.Error("another transport is accepted")
 	}
 }
 

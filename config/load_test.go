@@ -99,6 +99,8 @@ func TestMistyped(t *testing.T) {
 		"section twice":          {"[cluster]\nid = 1\n[cluster]\n", []string{"relay.toml:3: ", "not valid TOML"}},
 		"no value":               {"[cluster]\nid =\n", []string{"relay.toml:2: cluster.id: not valid TOML"}},
 		"WebSocket":              {"[web]\nws = true\n", []string{"relay.toml:2: web.ws: WebSocket sessions are not supported yet"}},
+		"stats, empty prefix":    {"[stats]\nprefix = \"/\"\n", []string{"relay.toml:2: stats.prefix: must not be empty"}},
+		"stats, deep node":       {"[stats]\nnode = \"" + strings.Repeat("a/", 40) + "\"\n", []string{"relay.toml:2: stats.node:", "is no path"}},
 		"headroom":               {"[cache]\nheadroom = \"0B\"\n", []string{"relay.toml:2: cache.headroom:"}},
 	}
 	for name, tt := range tests {

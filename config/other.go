@@ -44,12 +44,6 @@ var unsupported = []outside{
 	{name: "listen.lb_id", why: "is not supported"},
 	{name: "listen.lb_nonce", why: "is not supported"},
 	{name: "cluster.link_sessions", why: notYet, off: "1"},
-	{name: "stats.enabled", boolean: true, why: notYet, off: "false"},
-	{name: "stats.prefix", why: notYet},
-	{name: "stats.interval", why: notYet},
-	{name: "stats.node", why: notYet},
-	{name: "stats.depth", why: notYet},
-	{name: "stats.linger", why: notYet},
 	{name: "iroh.enabled", boolean: true, why: "is not supported", off: "false"},
 	{name: "iroh.", why: "is not supported"},
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -39,7 +40,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 	}
 	quic := c.QUIC.endpoint()
 	return relay.Config{
-		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: c.Cluster.Node.Key(), Self: c.Cluster.Node,
+		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: cmp.Or(c.Stats.Node, c.Cluster.Node.Key()), Self: c.Cluster.Node,
 		Listen:       c.Limits.listener(endpoint.Config{Addr: c.Listen.Bind, QUIC: quic}),
 		Limits:       c.Limits.session(),
 		Certificates: tlsconf.Config{Pairs: pairs(c.Listen.TLS.Pairs), Generate: c.Listen.TLS.Generate},
@@ -67,7 +68,11 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,
 			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)}, ClientRoots: webClients,
 		},
-		Internal:      c.Internal.Listen,
+		Internal: c.Internal.Listen,
+		Stats: relay.Stats{
+			Enabled: c.Stats.Enabled, Prefix: c.Stats.Prefix, Node: c.Stats.Node, Depth: c.Stats.Depth,
+			Interval: c.Stats.Interval, Linger: c.Stats.Linger,
+		},
 		CacheHeadroom: int64(c.Cache.Headroom),
 		Cache:         media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
 		Logger:        logger,

@@ -70,6 +70,9 @@ type Config struct {
 	Internal string
 
 	Cache media.CacheConfig
+	// Stats are broadcasts about the relay itself.
+	Stats Stats
+
 	// CacheHeadroom is memory to keep free, in bytes: the cache shrinks for it; 0 = the cache takes what it may.
 	CacheHeadroom int64
 

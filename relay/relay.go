@@ -22,6 +22,7 @@ import (
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/stats"
 	"github.com/moqmesh/moqmesh/transport/endpoint"
 	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
@@ -46,6 +47,7 @@ type Relay struct {
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
 	selves   selfLog
+	book     *stats.Book    // nil = not counted by broadcast
 	wg       sync.WaitGroup // the accept loop and what it started
 
 	closeOnce sync.Once
@@ -86,6 +88,10 @@ func New(cfg Config) (*Relay, error) {
 		Adverts: cfg.Limits.Announcements, Feeds: cfg.Limits.AnnounceStreams,
 	})
 	r.log.Info("cluster initialized", "hop", uint64(hop), "id", source, "peers", len(cfg.Peers))
+	if err := r.startStats(); err != nil {
+		_ = r.Close()
+		return nil, err
+	}
 	r.wg.Go(r.accept)
 	if cfg.CacheHeadroom > 0 {
 		r.wg.Go(func() { r.sizeCache(r.life) })

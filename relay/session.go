@@ -114,9 +114,11 @@ func (r *Relay) serve(sess *lite.Session, l *live, peer origin.Peer, log *slog.L
 		defer r.watchdog(sess, h, l)()
 	}
 	release := r.hold(l, h, log)
+	ended := r.countBroadcasts(sess, l, peer.Root)
 	err := sess.Run(context.Background(), h, h.Interests())
 	h.Close(err)
 	release(err)
+	ended()
 	r.sessions.remove(l)
 	sent, received := &l.Counters().Sent, &l.Counters().Received
 	log.Info("session closed", "cause", err, "lasted", time.Since(l.started).Round(time.Millisecond),
