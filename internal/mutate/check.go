@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -43,22 +42,24 @@ type checker struct {
 
 // unchanged demands that the tests pass without any mutation; else every one would count as noticed.
 func (c *checker) unchanged(ctx context.Context, chosen []mutation) error {
-	var packages []string
+	seen := make(map[place]bool)
 	for _, m := range chosen {
-		packages = append(packages, m.packages...)
-	}
-	slices.Sort(packages)
-	for _, pkg := range slices.Compact(packages) {
-		dir, err := os.MkdirTemp(c.dir, "unchanged")
-		if err != nil {
-			return err
-		}
-		failed, err := c.test(ctx, pkg, dir, "")
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s without a mutation: %w", pkg, err)
-		case failed != "":
-			return fmt.Errorf("%s fails without a mutation: %s", pkg, failed)
+		for _, at := range m.places {
+			if seen[at] {
+				continue
+			}
+			seen[at] = true
+			dir, err := os.MkdirTemp(c.dir, "unchanged")
+			if err != nil {
+				return err
+			}
+			failed, err := c.test(ctx, at, dir, "")
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s without a mutation: %w", at.pkg, err)
+			case failed != "":
+				return fmt.Errorf("%s fails without a mutation: %s", at.pkg, failed)
+			}
 		}
 	}
 	return nil
@@ -75,9 +76,9 @@ func (c *checker) check(ctx context.Context, m mutation) verdict {
 	if err != nil {
 		return verdict{err: err}
 	}
-	for _, pkg := range m.packages {
-		if failed, err := c.test(ctx, pkg, dir, overlay); err != nil || failed != "" {
-			return verdict{pkg + " " + failed, err}
+	for _, at := range m.places {
+		if failed, err := c.test(ctx, at, dir, overlay); err != nil || failed != "" {
+			return verdict{at.pkg + " " + failed, err}
 		}
 	}
 	return verdict{err: errUnnoticed}
@@ -106,13 +107,15 @@ func (c *checker) overlay(m mutation, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 
-// test runs the tests of a package and returns the first one that fails, or nothing.
-func (c *checker) test(ctx context.Context, pkg, dir, overlay string) (failed string, err error) {
+// test runs the tests of a place and returns the first one that fails, or nothing.
+func (c *checker) test(ctx context.Context, at place, dir, overlay string) (failed string, err error) {
 	binary := filepath.Join(dir, "test")
 	// -vet is off as a mutant need not be good style; without symbols linking is quicker.
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, "./"+pkg)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, "./"+at.pkg)
 	build.Dir = c.root
-	if out, err := build.CombinedOutput(); err != nil {
+	if out, err := build.CombinedOutput(); ctx.Err() != nil {
+		return "", ctx.Err()
+	} else if err != nil {
 		return "", fmt.Errorf("%w: %s", errCompile, bytes.TrimSpace(out))
 	}
 	args := []string{"-test.v", "-test.failfast", "-test.timeout=" + c.limit.String()}
@@ -120,8 +123,12 @@ func (c *checker) test(ctx context.Context, pkg, dir, overlay string) (failed st
 	if help, _ := exec.CommandContext(ctx, binary, "-help").CombinedOutput(); bytes.Contains(help, []byte("-rapid.nofailfile")) {
 		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=0s")
 	}
-	for _, part := range []string{"-test.skip=" + random, "-test.run=" + random} {
-		failed, err = firstFailure(ctx, binary, filepath.Join(c.root, filepath.FromSlash(pkg)), append(args, part))
+	parts := []string{"-test.skip=" + random, "-test.run=" + random}
+	if at.tests != "" {
+		parts = []string{"-test.run=" + at.tests}
+	}
+	for _, part := range parts {
+		failed, err = firstFailure(ctx, binary, filepath.Join(c.root, filepath.FromSlash(at.pkg)), append(args, part))
 		if err != nil || failed != "" {
 			break
 		}

@@ -52,7 +52,7 @@ func module(t *testing.T) string {
 func TestChecker(t *testing.T) {
 	c := &checker{root: module(t), dir: t.TempDir(), limit: time.Minute}
 	rule := func(old, new string) mutation {
-		return mutation{1, []string{"R1"}, "broken", "rule/rule.go", []string{"rule"}, old, new}
+		return mutation{1, []string{"R1"}, "broken", "rule/rule.go", []place{{pkg: "rule"}}, old, new}
 	}
 	before, err := os.ReadFile(filepath.Join(c.root, "rule/rule.go"))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestChecker(t *testing.T) {
 	if err := c.unchanged(t.Context(), []mutation{rule("<", ">")}); err != nil {
 		t.Error(err)
 	}
-	if err := c.unchanged(t.Context(), []mutation{{packages: []string{"wrong"}}}); err == nil || !strings.Contains(err.Error(), "TestNever") {
+	if err := c.unchanged(t.Context(), []mutation{{places: []place{{pkg: "wrong"}}}}); err == nil || !strings.Contains(err.Error(), "TestNever") {
 		t.Errorf("tests that fail anyway: %v", err)
 	}
 	if v := c.check(t.Context(), rule("<", ">")); v.test != "rule TestChild/3" || v.err != nil {

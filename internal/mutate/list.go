@@ -14,9 +14,12 @@ type mutation struct {
 	rules    []string // that it breaks
 	what     string   // the rule does not hold then, in words
 	file     string   // relative to the module
-	packages []string // whose tests must notice, relative to the module
+	places   []place  // where a test must notice
 	old, new string   // texts; old occurs once in the file
 }
+
+// place is a package, relative to the module, and the tests of it that count; none named = all.
+type place struct{ pkg, tests string }
 
 func (m mutation) label() string { return strings.Join(m.rules, ",") }
 
@@ -74,11 +77,15 @@ func parseBlock(lines []string) (mutation, error) {
 		return m, fmt.Errorf("no file, or no text to replace")
 	}
 	file, tests, apart := strings.Cut(strings.TrimSpace(lines[1]), " in ")
-	m.file, m.packages = file, []string{path.Dir(file)}
+	m.file, m.places = file, []place{{pkg: path.Dir(file)}}
 	if apart {
-		m.packages = strings.Fields(tests)
+		m.places = nil
+		for text := range strings.FieldsSeq(tests) {
+			pkg, names, _ := strings.Cut(text, ":")
+			m.places = append(m.places, place{pkg, names})
+		}
 	}
-	if path.Ext(m.file) != ".go" || strings.ContainsAny(m.file, " \\") || len(m.packages) == 0 {
+	if path.Ext(m.file) != ".go" || strings.ContainsAny(m.file, " \\") || len(m.places) == 0 {
 		return m, fmt.Errorf("%q is not a Go file, and the packages that test it", lines[1])
 	}
 	var was, is []string

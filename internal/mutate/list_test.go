@@ -40,12 +40,32 @@ func TestListApplies(t *testing.T) {
 		if _, err := parser.ParseFile(token.NewFileSet(), m.file, text, 0); err != nil {
 			t.Errorf("%d %s, %s: %v", m.number, m.label(), m.what, err)
 		}
-		for _, pkg := range m.packages {
-			if tests, _ := filepath.Glob(filepath.Join(root, pkg, "*_test.go")); len(tests) == 0 {
-				t.Errorf("%d %s: %s has no tests", m.number, m.label(), pkg)
+		for _, at := range m.places {
+			if !hasTest(t, at) {
+				t.Errorf("%d %s: no test %v", m.number, m.label(), at)
 			}
 		}
 	}
+}
+
+// hasTest says whether there are tests at a place.
+func hasTest(t *testing.T, at place) bool {
+	t.Helper()
+	name := "Test"
+	if at.tests != "" {
+		name = at.tests + "("
+	}
+	files, err := filepath.Glob(filepath.Join(root, at.pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "\nfunc "+name)
+	})
 }
 
 // TestEveryRule demands a mutation of every rule of routing from R18 to R47, and of failover from F18 to F36.
@@ -78,7 +98,7 @@ func TestEveryRule(t *testing.T) {
 func TestDistinct(t *testing.T) {
 	seen := map[string]int{}
 	for _, m := range mutations(t) {
-		key := strings.Join([]string{m.file, strings.Join(m.packages, " "), m.old, m.new}, "\x00")
+		key := fmt.Sprint(m.file, m.places, m.old, "\x00", m.new)
 		if n, twice := seen[key]; twice {
 			t.Errorf("%d is %d again", m.number, n)
 		}
@@ -87,15 +107,15 @@ func TestDistinct(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	got, err := parse("# head\n\nR1: broken\nroute/a.go in route origin\n-\told\n-last\n+\tnew\n\n\nF2 R3a: gone\nmedia/b.go\n-text\n")
+	got, err := parse("# head\n\nR1: broken\nroute/a.go in route origin:TestX\n-\told\n-last\n+\tnew\n\n\nF2 R3a: gone\nmedia/b.go\n-text\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []mutation{
-		{1, []string{"R1"}, "broken", "route/a.go", []string{"route", "origin"}, "\told\nlast", "\tnew"},
-		{2, []string{"F2", "R3a"}, "gone", "media/b.go", []string{"media"}, "text", ""},
+		{1, []string{"R1"}, "broken", "route/a.go", []place{{"route", ""}, {"origin", "TestX"}}, "\told\nlast", "\tnew"},
+		{2, []string{"F2", "R3a"}, "gone", "media/b.go", []place{{"media", ""}}, "text", ""},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mutation{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mutation{}, place{})); diff != "" {
 		t.Error(diff)
 	}
 	for _, bad := range []string{
