@@ -11,25 +11,28 @@ import (
 	"time"
 )
 
-// Relay is one running relay process on loopback, open to everybody.
+// Relay is one running relay process, open to everybody.
 type Relay struct {
 	*Process
+	// Host is its address, 127.0.0.1 unless it is at the end of a cable.
+	Host                string
 	Port, Web, Internal int
 	// Hash is the SHA-256 of its certificate, in hex.
 	Hash string
 
-	file string
+	file  string
+	cable *Cable // nil: it has none
 }
 
 // HTTPS is its address for WebTransport.
-func (r Relay) HTTPS() string { return fmt.Sprintf("https://127.0.0.1:%d/", r.Port) }
+func (r Relay) HTTPS() string { return fmt.Sprintf("https://%s:%d/", r.Host, r.Port) }
 
 // MOQT is its address for raw QUIC.
-func (r Relay) MOQT() string { return fmt.Sprintf("moqt://127.0.0.1:%d/", r.Port) }
+func (r Relay) MOQT() string { return fmt.Sprintf("moqt://%s:%d/", r.Host, r.Port) }
 
 // InternalURL is the address of a page on the internal listener.
 func (r Relay) InternalURL(page string) string {
-	return fmt.Sprintf("http://127.0.0.1:%d%s", r.Internal, page)
+	return fmt.Sprintf("http://%s:%d%s", r.Host, r.Internal, page)
 }
 
 // StartRelay runs the binary named by MOQMESH_BIN with a file that makes it dial the given peers, and waits until it
@@ -50,22 +53,36 @@ func StartRelay(t *testing.T, name string, peers ...Relay) Relay {
 // it serves. The lines must not open the sections listen, web, internal, auth and log.
 func StartRelayWith(t *testing.T, name string, lines func(Relay) string) Relay {
 	t.Helper()
-	r := Relay{Port: FreePort(t), Web: FreePort(t), Internal: FreePort(t)}
+	return startRelay(t, name, nil, lines)
+}
+
+// StartRelay is StartRelayWith at the far end.
+func (c *Cable) StartRelay(t *testing.T, name string, lines func(Relay) string) Relay {
+	t.Helper()
+	return startRelay(t, name, c, lines)
+}
+
+func startRelay(t *testing.T, name string, cable *Cable, lines func(Relay) string) Relay {
+	t.Helper()
+	r := Relay{Host: "127.0.0.1", Port: FreePort(t), Web: FreePort(t), Internal: FreePort(t), cable: cable}
+	if cable != nil {
+		r.Host = cable.Host
+	}
 	r.file = filepath.Join(t.TempDir(), name+".toml")
 	text := fmt.Sprintf(`drain_timeout = "1s"
 [listen]
-bind = "127.0.0.1:%d"
+bind = "%[1]s:%[2]d"
 [listen.tls]
-generate = ["localhost", "127.0.0.1"]
+generate = ["localhost", "%[1]s"]
 [web.http]
-listen = "127.0.0.1:%d"
+listen = "%[1]s:%[3]d"
 [internal]
-listen = "127.0.0.1:%d"
+listen = "%[1]s:%[4]d"
 [auth]
 public = "**"
 [log]
 level = "debug"
-%s`, r.Port, r.Web, r.Internal, lines(r))
+%[5]s`, r.Host, r.Port, r.Web, r.Internal, lines(r))
 	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +92,12 @@ level = "debug"
 
 func (r *Relay) start(t *testing.T, name string) {
 	t.Helper()
-	r.Process = Start(t, name, Env(t, "MOQMESH_BIN"), "relay", r.file)
-	r.Hash = strings.TrimSpace(Get(t, fmt.Sprintf("http://127.0.0.1:%d/certificate.sha256", r.Web)))
+	start := Start
+	if r.cable != nil {
+		start = r.cable.Start
+	}
+	r.Process = start(t, name, Env(t, "MOQMESH_BIN"), "relay", r.file)
+	r.Hash = strings.TrimSpace(Get(t, fmt.Sprintf("http://%s:%d/certificate.sha256", r.Host, r.Web)))
 }
 
 // Restart runs a relay that has ended once more, with the same file.
