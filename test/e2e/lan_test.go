@@ -220,7 +220,7 @@ func (h host) shout(t *testing.T, data []byte) {
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_, err = conn.Write(data)
 		return err
 	})
