@@ -3,7 +3,9 @@ package origin
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/session"
@@ -202,7 +204,8 @@ func (e *lostError) Is(target error) bool { return target == session.ErrUnroutab
 
 // cause is the error of a track that no source serves (F23, F26).
 func (c *core) cause() error {
-	for _, x := range c.out {
+	for _, id := range slices.Sorted(maps.Keys(c.out)) { // of several the same every time
+		x := c.out[id]
 		if x.why == mismatched {
 			return x.err
 		}
