@@ -110,7 +110,7 @@ func TestClientCertificates(t *testing.T) {
 			end := time.Now().Add(3 * time.Second).Truncate(time.Second)
 			c := dialWith(t, r, carrier, "/mesh", with(ca.client(t, "relay.example", end)))
 			publish(t, c, carrier)
-			waitFor(t, 2*time.Second, "the route", func() bool { return strings.Contains(names(r), "mesh/"+carrier) })
+			waitFor(t, 5*time.Second, "the route", func() bool { return strings.Contains(names(r), "mesh/"+carrier) })
 			for _, info := range r.origin.Routes() {
 				if info.Prefix == "mesh/"+carrier && info.Source != "peer" {
 					t.Errorf("source %s", info.Source)
@@ -125,7 +125,7 @@ func TestClientCertificates(t *testing.T) {
 				t.Errorf("shown: %s", body)
 			}
 			got, _ := ended(t, c)
-			if late := time.Since(end); got.code != lite.SessionUnauthorized || got.reason != "expired" || late < -100*time.Millisecond || late > 700*time.Millisecond {
+			if late := time.Since(end); got.code != lite.SessionUnauthorized || got.reason != "expired" || late < -100*time.Millisecond || late > busy {
 				t.Errorf("%v, %v after the end", got, late)
 			}
 			// With a token it is refused, without either too; a token alone is good.
@@ -197,10 +197,10 @@ func TestPeerLinkExpires(t *testing.T) {
 		c.Cluster.Token = tokens
 	})
 	sessions := func() uint64 { return hub.leases.Counters().Connects.Granted }
-	waitFor(t, 2*time.Second, "the link", func() bool { return sessions() == 1 && hub.sessions.len() == 1 })
+	waitFor(t, 5*time.Second, "the link", func() bool { return sessions() == 1 && hub.sessions.len() == 1 })
 	write(time.Now().Add(time.Hour))
 	waitFor(t, 5*time.Second, "the end of the link", func() bool { return hub.leases.Counters().Expired == 1 })
-	if late := time.Since(end); late < -100*time.Millisecond || late > 700*time.Millisecond {
+	if late := time.Since(end); late < -100*time.Millisecond || late > busy {
 		t.Errorf("ended %v after its token", late)
 	}
 	waitFor(t, 5*time.Second, "the next link", func() bool { return sessions() == 2 && hub.sessions.len() == 1 })

@@ -30,6 +30,10 @@ var carriers = []string{"webtransport", "quic", "http"}
 // sessionCarriers are those that carry sessions.
 var sessionCarriers = carriers[:2]
 
+// busy is how late a machine with other work may be. That ends come to the second is tested in virtual time, in package
+// lease; that they do not come early, here.
+const busy = 2500 * time.Millisecond
+
 // where is the URL of a path, which may have a query, on a carrier; for http it lists what is announced there.
 func where(r *Relay, carrier, path string) string {
 	switch carrier {

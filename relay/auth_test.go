@@ -110,7 +110,7 @@ func TestT4aRecovery(t *testing.T) {
 					}
 				}
 				s.set(status(403, ""))
-				if got, took := ended(t, c); got.code != lite.SessionUnauthorized || got.reason != "refused" || took > 2*time.Second {
+				if got, took := ended(t, c); got.code != lite.SessionUnauthorized || got.reason != "refused" || took > time.Second+busy {
 					t.Errorf("%v after %v", got, took)
 				}
 			}
@@ -135,13 +135,13 @@ func TestT5Expiry(t *testing.T) {
 			start := time.Now()
 			c := dial(t, r, carrier, "/a")
 			publish(t, c, "cam")
-			waitFor(t, time.Second, "the route", func() bool { return names(r) == "a/cam" })
+			waitFor(t, 5*time.Second, "the route", func() bool { return names(r) == "a/cam" })
 			s.set(status(500, ""))
 			got, _ := ended(t, c)
-			if took := time.Since(start); got.code != lite.SessionUnauthorized || got.reason != "expired" || took < 1400*time.Millisecond || took > 2200*time.Millisecond {
+			if took := time.Since(start); got.code != lite.SessionUnauthorized || got.reason != "expired" || took < 1400*time.Millisecond || took > 1500*time.Millisecond+busy {
 				t.Errorf("%v after %v", got, took)
 			}
-			waitFor(t, time.Second, "the withdrawal", func() bool { return names(r) == "" })
+			waitFor(t, 5*time.Second, "the withdrawal", func() bool { return names(r) == "" })
 			if e := s.end(t, s.requests("/a")[0].ID); e.Reason != "expired" || e.Duration < time.Second {
 				t.Errorf("%+v", e)
 			}
@@ -180,7 +180,7 @@ func TestT5ExpiryOfFetch(t *testing.T) {
 		more, err = res.Body.Read(make([]byte, 5))
 		n += more
 	}
-	if took := time.Since(start); n != 5 || err.Error() == "EOF" || took < time.Second || took > 2*time.Second {
+	if took := time.Since(start); n != 5 || err.Error() == "EOF" || took < time.Second || took > 1200*time.Millisecond+busy {
 		t.Errorf("%d bytes and %v after %v", n, err, took)
 	}
 	if e := s.end(t, s.requests("/a/cam")[0].ID); e.Reason != "expired" || e.Sent != 5 {
@@ -211,7 +211,7 @@ func TestT6T7Revalidation(t *testing.T) {
 					t.Fatal(got)
 				}
 				s.set(tt.answer)
-				if got, took := ended(t, c); got.code != tt.code || got.reason != tt.reason || took > 1500*time.Millisecond {
+				if got, took := ended(t, c); got.code != tt.code || got.reason != tt.reason || took > 500*time.Millisecond+busy {
 					t.Errorf("%v after %v", got, took)
 				}
 				if e := s.end(t, s.requests("/a")[0].ID); e.Reason != tt.reason {
@@ -239,7 +239,7 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	if got, took := ended(t, b); res.StatusCode != http.StatusAccepted || got.reason != "refused" || took > time.Second {
+	if got, took := ended(t, b); res.StatusCode != http.StatusAccepted || got.reason != "refused" || took > busy {
 		t.Errorf("status %d, %v after %v", res.StatusCode, got, took)
 	}
 	if len(s.requests("/a")) != 1 || len(s.requests("/b")) != 2 || a.Err() != nil {
@@ -255,15 +255,15 @@ func TestT8Tier(t *testing.T) {
 	s.set(granting(time.Minute, `,"revalidate":0.5,"tier":"silver"`))
 	c := dial(t, r, "quic", "/a")
 	publish(t, c, "one")
-	waitFor(t, time.Second, "the route", func() bool { return names(r) == "a/one" })
+	waitFor(t, 5*time.Second, "the route", func() bool { return names(r) == "a/one" })
 	s.set(granting(time.Minute, `,"revalidate":0.5,"tier":"gold"`))
 	var metrics string
-	waitFor(t, 3*time.Second, "the new label", func() bool {
+	waitFor(t, 10*time.Second, "the new label", func() bool {
 		metrics, _ = page(t, r, "/metrics")
 		return strings.Contains(metrics, `moq_relay_sessions_opened_total{tier="gold"} 1`)
 	})
 	publish(t, c, "two")
-	waitFor(t, time.Second, "the route", func() bool { return names(r) == "a/one a/two" })
+	waitFor(t, 5*time.Second, "the route", func() bool { return names(r) == "a/one a/two" })
 	metrics, _ = page(t, r, "/metrics")
 	for _, line := range []string{
 		`moq_relay_sessions_opened_total{tier="silver"} 1`, `moq_relay_sessions_closed_total{tier="silver"} 1`, `moq_relay_sessions_closed_total{tier="gold"} 0`,
@@ -285,7 +285,7 @@ func TestT9Peer(t *testing.T) {
 	for more, want := range map[string]string{"": "local", `,"peer":true`: "peer"} {
 		s.set(granting(time.Minute, more))
 		publish(t, dial(t, r, "quic", "/"+want), "cam")
-		waitFor(t, time.Second, "the route", func() bool { return strings.Contains(names(r), want+"/cam") })
+		waitFor(t, 5*time.Second, "the route", func() bool { return strings.Contains(names(r), want+"/cam") })
 		for _, info := range r.origin.Routes() {
 			if info.Prefix == want+"/cam" && info.Source != want {
 				t.Errorf("source %s, want %s", info.Source, want)
@@ -396,7 +396,7 @@ func TestT15TokenEnds(t *testing.T) {
 		end := time.Now().Add(2 * time.Second).Truncate(time.Second)
 		c := dial(t, r, carrier, "/?jwt="+sign(t, k, token.Claims{Publish: paths.All, Expires: end}))
 		got, _ := ended(t, c)
-		if late := time.Since(end); got.code != lite.SessionUnauthorized || got.reason != "expired" || late < -100*time.Millisecond || late > 700*time.Millisecond {
+		if late := time.Since(end); got.code != lite.SessionUnauthorized || got.reason != "expired" || late < -100*time.Millisecond || late > busy {
 			t.Errorf("%s: %v, %v after the end", carrier, got, late)
 		}
 	}
