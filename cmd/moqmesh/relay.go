@@ -141,7 +141,7 @@ func drain(r *relay.Relay, timeout time.Duration, signals <-chan os.Signal, log 
 // newLogger writes one line per event: coloured on a terminal, plain key=value elsewhere.
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {
 	if f, ok := w.(*os.File); ok && isTerminal(f) {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly}))
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }

@@ -65,7 +65,7 @@ func TestServiceManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	t.Setenv("NOTIFY_SOCKET", socket)
 	told := func() string {
 		var b [64]byte
