@@ -39,14 +39,17 @@ func (r Relay) InternalURL(page string) string {
 // serves.
 func StartRelay(t *testing.T, name string, peers ...Relay) Relay {
 	t.Helper()
+	return StartRelayWith(t, name, func(Relay) string { return Connect(peers...) })
+}
+
+// Connect is what makes a relay dial others: lines of its file, of which the last are of the section cluster.
+func Connect(peers ...Relay) string {
 	var connect, pins []string
 	for _, p := range peers {
 		connect = append(connect, fmt.Sprintf("%q", p.HTTPS()))
 		pins = append(pins, fmt.Sprintf("%q", p.Hash))
 	}
-	return StartRelayWith(t, name, func(Relay) string {
-		return fmt.Sprintf("[connect.tls]\nfingerprint = [%s]\n[cluster]\nconnect = [%s]\n", strings.Join(pins, ", "), strings.Join(connect, ", "))
-	})
+	return fmt.Sprintf("[connect.tls]\nfingerprint = [%s]\n[cluster]\nconnect = [%s]\n", strings.Join(pins, ", "), strings.Join(connect, ", "))
 }
 
 // StartRelayWith runs the binary with more lines in its file, which may depend on the relay's ports, and waits until

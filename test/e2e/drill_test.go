@@ -161,13 +161,8 @@ func (d *drill) run(t *testing.T) {
 func (d *drill) mesh(t *testing.T) {
 	t.Helper()
 	lines := func(connect ...drive.Relay) func(drive.Relay) string {
-		var urls, pins []string
-		for _, r := range connect {
-			urls, pins = append(urls, fmt.Sprintf("%q", r.MOQT())), append(pins, fmt.Sprintf("%q", r.Hash))
-		}
 		return func(drive.Relay) string {
-			return fmt.Sprintf("[quic]\nidle_timeout = %q\nkeep_alive = %q\n[connect.tls]\nfingerprint = [%s]\n[cluster]\nhedge = %q\nconnect = [%s]\n",
-				idle, keepAlive, strings.Join(pins, ", "), d.hedge, strings.Join(urls, ", "))
+			return fmt.Sprintf("[quic]\nidle_timeout = %q\nkeep_alive = %q\n%shedge = %q\n", idle, keepAlive, drive.Connect(connect...), d.hedge)
 		}
 	}
 	var all []drive.Relay
