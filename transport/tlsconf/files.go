@@ -3,6 +3,7 @@ package tlsconf
 import (
 	"bytes"
 	"crypto/tls"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -15,6 +16,7 @@ type file struct {
 	certPEM, keyPEM []byte // of cert
 	cert            *tls.Certificate
 	problem         string // why the files, as they are now, cannot be used
+	invalid         bool   // cert is expired, or not valid yet, and the log has it
 }
 
 // load reads the files. fresh tells that they hold another certificate than before; after an error
@@ -33,7 +35,7 @@ func (f *file) load() (fresh bool, err error) {
 	}
 	cert, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%s with key %s: %w", f.Cert, f.Key, err)
 	}
 	f.certPEM, f.keyPEM, f.cert = certPEM, keyPEM, &cert
 	return true, nil

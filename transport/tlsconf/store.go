@@ -78,6 +78,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("generate certificate: %w", err)
 	}
 	s.publish()
+	s.checkValidity(time.Now())
 	if len(s.files) > 0 {
 		var err error
 		if s.watcher, err = watch(cfg.Pairs); err != nil {
@@ -194,6 +195,7 @@ func (s *Store) check(now time.Time) {
 			s.cfg.Logger.Error("certificate not reloaded, keeping the last good one", "cert", f.Cert, "err", err)
 		}
 	}
+	s.checkValidity(now)
 	renewed, err := s.renew(now)
 	if err != nil {
 		s.cfg.Logger.Error("certificate not renewed", "err", err)
@@ -205,6 +207,19 @@ func (s *Store) check(now time.Time) {
 	s.cfg.Logger.Info("certificates changed", "fingerprint", s.Fingerprint(), "expires", s.expiry())
 	if s.cfg.OnChange != nil {
 		s.cfg.OnChange()
+	}
+}
+
+// checkValidity warns, once, of a certificate that clients will not accept for its time. It is served all the same: the
+// clock may be wrong, and a pinned certificate counts whatever its time.
+func (s *Store) checkValidity(now time.Time) {
+	for _, f := range s.files {
+		leaf := f.cert.Leaf
+		invalid := now.Before(leaf.NotBefore) || now.After(leaf.NotAfter)
+		if invalid && !f.invalid {
+			s.cfg.Logger.Warn("certificate is not valid now", "cert", f.Cert, "from", leaf.NotBefore, "until", leaf.NotAfter)
+		}
+		f.invalid = invalid
 	}
 }
 

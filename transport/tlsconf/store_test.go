@@ -299,8 +299,27 @@ func TestOpenErrors(t *testing.T) {
 	}
 	one, two := save(t, t.TempDir(), selfSigned(t, "a")), save(t, t.TempDir(), selfSigned(t, "a"))
 	mixed := tlsconf.Pair{Cert: one.Cert, Key: two.Key}
-	if _, err := tlsconf.Open(tlsconf.Config{Pairs: []tlsconf.Pair{mixed}}); err == nil {
-		t.Error("key of another certificate taken")
+	if _, err := tlsconf.Open(tlsconf.Config{Pairs: []tlsconf.Pair{mixed}}); err == nil || !strings.Contains(err.Error(), one.Cert) {
+		t.Errorf("key of another certificate: %v", err)
+	}
+}
+
+// A certificate whose time is over, or has not come, is served with a warning.
+func TestValidity(t *testing.T) {
+	for name, at := range map[string]time.Duration{"expired": -20 * 24 * time.Hour, "good": 0, "not yet": 24 * time.Hour} {
+		cert, err := tlsconf.SelfSigned([]string{"a"}, time.Now().Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log lines
+		pair := save(t, t.TempDir(), cert)
+		s := open(t, tlsconf.Config{Pairs: []tlsconf.Pair{pair}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if s.Fingerprint() != fingerprint(cert.Leaf) {
+			t.Errorf("%s: not served", name)
+		}
+		if n := log.count("not valid now"); (n == 1) != (at != 0) || n > 1 {
+			t.Errorf("%s: %d warnings", name, n)
+		}
 	}
 }
 
