@@ -96,7 +96,7 @@ func TestRefusedFiles(t *testing.T) {
 		"bad cost":          {base + public + "[cluster]\nconnect = [\"https://peer.example/?cost=-1&jwt=SECRETMARK\"]\n", []string{"cost"}},
 		"carrier not built": {base + public + "[cluster]\nconnect = [\"wss://peer.example/\"]\n", []string{"wss"}},
 		"nobody admitted":   {base, []string{"auth"}},
-		"auth server":       {base + "[auth]\nurl = \"https://auth.example/\"\n", []string{"auth.url"}},
+		"auth server":       {base + "[auth]\nurl = \"http://auth.example/\"\n", []string{"auth.url"}},
 		"client CA":         {base + "tls.root = \"ca.pem\"\n" + public, []string{"listen.tls.root"}},
 		"LAN secret":        {base + public + "[cluster.lan]\nenabled = true\nsecret = \"SECRETMARK\"\n", []string{"cluster.lan.secret", "64 hex digits"}},
 		"old name":          {"[server]\nbind = \"[::]:443\"\n", []string{"server", "listen"}},
