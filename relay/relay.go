@@ -54,6 +54,7 @@ type Relay struct {
 	life      context.Context // ends when closing begins
 	end       context.CancelFunc
 	closed    chan struct{} // closed when all has ended
+	failed    chan error    // takes why the listener has failed
 }
 
 // New binds every socket and starts to serve. It fails, and leaves nothing behind, if one of them cannot be bound or a
@@ -63,7 +64,7 @@ func New(cfg Config) (*Relay, error) {
 	if cfg.Auth == nil {
 		return nil, errors.New("relay: nobody can be admitted: no authorizer is configured")
 	}
-	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, closed: make(chan struct{})}
+	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, closed: make(chan struct{}), failed: make(chan error, 1)}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.sessions.init()
 	hop, source := cfg.Hop, "configured"
@@ -170,11 +171,18 @@ func (r *Relay) Peers() []cluster.Status {
 	return nil // the relay has not begun yet
 }
 
+// Failed delivers, once, why no connections can be accepted any more: the socket of the listener has failed, and the
+// sessions on it with it. All that is left to do is to close the relay.
+func (r *Relay) Failed() <-chan error { return r.failed }
+
 // accept takes connections until the listener closes; each gets a goroutine.
 func (r *Relay) accept() {
 	for {
 		conn, err := r.listener.Accept(context.Background())
 		if err != nil {
+			if !errors.Is(err, endpoint.ErrListenerClosed) {
+				r.failed <- fmt.Errorf("QUIC listener: %w", err)
+			}
 			return
 		}
 		r.wg.Go(func() { r.admit(conn) })

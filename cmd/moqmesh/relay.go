@@ -82,19 +82,29 @@ func serve(cfg *config.Config, stderr io.Writer, ready func()) error {
 		return err
 	}
 	ready()
-	log.Info("stopping", "signal", untilSignal(log, r, signals).String(), "drain", cfg.DrainTimeout)
+	sig, err := untilSignal(log, r, signals)
+	if err != nil {
+		return errors.Join(err, r.Close())
+	}
+	log.Info("stopping", "signal", sig.String(), "drain", cfg.DrainTimeout)
 	notifyService(log, serviceStopping)
 	return drain(r, cfg.DrainTimeout, signals, log)
 }
 
-// untilSignal waits for the first signal, and reports the relay ready when it is.
-func untilSignal(log *slog.Logger, r *relay.Relay, signals <-chan os.Signal) os.Signal {
-	select {
-	case <-r.Ready():
-		notifyService(log, serviceReady)
-		return <-signals
-	case s := <-signals:
-		return s
+// untilSignal waits for the first signal, and reports the relay ready when it is. A relay that can serve nobody any more is
+// an error: who supervises the process starts it anew.
+func untilSignal(log *slog.Logger, r *relay.Relay, signals <-chan os.Signal) (os.Signal, error) {
+	ready := r.Ready()
+	for {
+		select {
+		case <-ready:
+			notifyService(log, serviceReady)
+			ready = nil
+		case s := <-signals:
+			return s, nil
+		case err := <-r.Failed():
+			return nil, err
+		}
 	}
 }
 
