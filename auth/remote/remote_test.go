@@ -236,13 +236,16 @@ func TestUnixSocket(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"subscribe":["**"]}`)
 	})}
-	done := make(chan error)
-	go func() { done <- srv.Serve(ln) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(ln) // ends when the server closes
+	}()
 	if _, err := client(t, remote.Config{URL: "unix://" + socket}).Authorize(t.Context(), question); err != nil {
 		t.Error(err)
 	}
 	srv.Close()
-	_ = <-done
+	<-done
 }
 
 // TestHTTPS: the client certificate is presented, and a server that nobody vouches for is an outage.

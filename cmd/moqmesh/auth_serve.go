@@ -80,7 +80,9 @@ func (c *authServe) Run(s *tool.Streams) error {
 	end, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err = srv.Shutdown(end)
-	_ = <-failed // that it was closed
+	if failure := <-failed; !errors.Is(failure, http.ErrServerClosed) {
+		err = errors.Join(err, failure)
+	}
 	return err
 }
 
