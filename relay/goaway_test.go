@@ -11,7 +11,7 @@ import (
 // beside it for the handover at most; one that names none is kept until it closes.
 func TestGoawayHandsOver(t *testing.T) {
 	first, second := start(t, nil), start(t, nil)
-	const handover = time.Second
+	const handover = 2 * time.Second
 	spoke := start(t, func(c *Config) {
 		c.Peers = peers(t, first.url())
 		c.Cluster.Handover = handover
@@ -21,7 +21,7 @@ func TestGoawayHandsOver(t *testing.T) {
 	first.sessions.list()[0].Goaway(second.url())
 	begin := time.Now()
 	waitFor(t, 5*time.Second, "linked with the successor", func() bool { return second.sessions.len() == 1 })
-	if took := time.Since(begin); took > handover/2 || first.sessions.len() != 1 {
+	if took := time.Since(begin); took > handover*3/4 || first.sessions.len() != 1 {
 		t.Errorf("handed over after %v, the old session has ended: %v", took, first.sessions.len() == 0)
 	}
 	waitFor(t, 5*time.Second, "old session over", func() bool { return first.sessions.len() == 0 })
