@@ -165,6 +165,40 @@ func TestHedgeOff(t *testing.T) {
 	})
 }
 
+// TestHedgeQuietPeer: a peer that pings seldom is taken for dead once; then its silence means nothing, and pauses of its
+// publisher are judged as those of a session that answers.
+func TestHedgeQuietPeer(t *testing.T) {
+	bubble(t, origin.Config{Hedge: origin.DefaultHedge}, func(r *rig) {
+		a, b := r.heardPeer("A"), r.heardPeer("B")
+		a.announce("show")
+		b.announce("show", 7)
+		v := r.peer("V").view("show", "video")
+		defer v.close()
+		frame := a.only().stream(r.T, 0)
+		peers := []*heardPeer{a, b}
+		pause := func(d time.Duration) {
+			a.silent.Store(true)
+			run(d, peers, nil)
+			a.silent.Store(false)
+		}
+		run(3*time.Second, peers, frame)
+		pause(700 * time.Millisecond) // between L and 1.5 L
+		if n := r.o.Counters().Hedges; n != 1 {
+			r.Fatalf("%d hedges for the first silence", n)
+		}
+		run(11*time.Second, peers, frame)
+		pause(700 * time.Millisecond)
+		if n := r.o.Counters(); n.Hedges != 1 || n.HedgesNeedless != 1 {
+			r.Errorf("after the second silence: %+v", n)
+		}
+		run(70*time.Second, peers, frame)
+		pause(700 * time.Millisecond)
+		if n := r.o.Counters().Hedges; n != 2 {
+			r.Errorf("%d hedges, another one was due after a minute without silence", n)
+		}
+	})
+}
+
 // TestHedgeRate: a peer with more tracks than a relay may hedge in a second falls silent.
 func TestHedgeRate(t *testing.T) {
 	bubble(t, origin.Config{Hedge: origin.DefaultHedge}, func(r *rig) {

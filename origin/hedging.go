@@ -50,11 +50,33 @@ func (w *owner) beat() (stop func()) {
 	}
 }
 
-// listen looks whether something has arrived since the last time.
+// quietFor is how long a session counts as answering after a silence that was longer than the floor, and not its end.
+const quietFor = time.Minute
+
+// hearing is what the beat knows of a session.
+type hearing struct {
+	packets uint64    // that had arrived when they were last counted
+	at      time.Time // when something last did
+	quiet   time.Time // when a silence longer than the floor has ended
+}
+
+// listen looks whether something has arrived since the last time. Silence means something only where the peer is never
+// silent for long while it lives: one who dialed us may ping less often than we would, and the way may be long. Such a
+// session counts as answering (H3).
 func (s *Session) listen(now time.Time) {
-	if n := s.up.(session.Heard).Heard(); n != s.packets {
-		s.packets = n
+	h := &s.hearing
+	n := s.up.(session.Heard).Heard()
+	if n == h.packets {
+		return
+	}
+	if !h.at.IsZero() && now.Sub(h.at) > s.o.cfg.Hedge {
+		h.quiet = now
+	}
+	h.packets, h.at = n, now
+	if h.quiet.IsZero() || now.Sub(h.quiet) > quietFor {
 		s.link.hear(now)
+	} else {
+		s.link.unhear()
 	}
 }
 

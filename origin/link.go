@@ -34,6 +34,12 @@ func (l *link) hear(now time.Time) {
 	l.suspicious.Store(false)
 }
 
+// unhear has the session count as answering.
+func (l *link) unhear() {
+	l.heard.Store(nil)
+	l.suspicious.Store(false)
+}
+
 func (l *link) suspected() bool { return l != nil && l.suspicious.Load() }
 
 // silent says whether nothing has arrived for limit.

@@ -48,8 +48,8 @@ type Session struct {
 	caps session.Caps
 	id   route.SessionID
 	link link
-	// packets had arrived when they were last counted; see listen.
-	packets uint64
+	// hearing belongs to the beat.
+	hearing hearing
 	grant   atomic.Pointer[grant]
 	// life ends when the session is detached; what was asked of it ends with it.
 	life context.Context
