@@ -198,6 +198,35 @@ func TestHalfOpen(t *testing.T) {
 	check()
 }
 
+// TestRefusedSessions has hundreds ask for what they may not have, and stay: they are shown the door at once.
+func TestRefusedSessions(t *testing.T) {
+	t.Setenv("MOQ_AUTH_PUBLIC", "healthy/**")
+	r := start(t)
+	check := bystanders(t, r)
+	g := newGarbage(t, r)
+	before := loadOf(t, r)
+	var refused []*stranger
+	for range 200 {
+		s := g.meet(t, quicCarrier, message.Lite06)
+		s.openUni(message.UniSetup, message.Setup{Path: "/other", HasPath: true})
+		to := target(t, r, wtCarrier)
+		to.URL.Path = "/other"
+		w := meet(t, g.dialers[message.Lite06], to, message.Lite06)
+		w.openUni(message.UniSetup, message.Setup{})
+		refused = append(refused, s, w)
+	}
+	asked := time.Now()
+	for _, s := range refused {
+		s.wantClose(lite.SessionUnauthorized)
+	}
+	if took := time.Since(asked); took > 2*time.Second {
+		t.Errorf("the last is gone after %v", took)
+	}
+	newcomer(t, g)
+	wantLoad(t, r, before, patience)
+	check()
+}
+
 // noSession opens an HTTP/3 connection without a request.
 func noSession(t *testing.T, r drive.Relay) context.Context {
 	t.Helper()
