@@ -187,7 +187,8 @@ func (d *drill) mesh(t *testing.T) {
 func (d *drill) publish(t *testing.T) {
 	t.Helper()
 	pub := func(r drive.Relay, path string, more ...string) []string {
-		return append([]string{"pub", r.MOQT(), path, "--hash", r.Hash, "--start", "clock", "--rate", "30", "--group", "30", "--size", "400"}, more...)
+		return append([]string{"pub", r.MOQT(), path, "--hash", r.Hash, "--start", "clock", "--rate", "30", "--group", "30", "--size", "400",
+			"--max-age", "30s"}, more...) // kept for longer than any gap
 	}
 	var all []*drive.Process
 	for _, v := range d.victims {

@@ -50,7 +50,7 @@ func TestFailover(t *testing.T) {
 				t.Fatalf("the victim serves %v subscriptions, not 3", n)
 			}
 			strike(t, victim)
-			time.Sleep(5 * time.Second)
+			time.Sleep(8 * time.Second)
 			select {
 			case <-victim.Done():
 			default:
@@ -64,7 +64,7 @@ func TestFailover(t *testing.T) {
 // ticking publishes what the clients can check, in step with all others of that name.
 func ticking(t *testing.T, r drive.Relay, path string, more ...string) {
 	t.Helper()
-	args := []string{"pub", r.MOQT(), path, "--hash", r.Hash, "--format", "js", "--start", "clock", "--rate", "30", "--group", "30", "--size", "400"}
+	args := []string{"pub", r.MOQT(), path, "--hash", r.Hash, "--format", "js", "--start", "clock", "--rate", "30", "--group", "30", "--size", "400", "--max-age", "30s"}
 	drive.Start(t, path+" at "+r.Name, drive.Env(t, "MOQMESH_BIN"), append(args, more...)...).Expect(t, "published", 15*time.Second)
 }
 
