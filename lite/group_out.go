@@ -61,7 +61,7 @@ func (w *worker) open(g *media.GroupReader, end error) (transport.SendStream, er
 		return nil, media.ErrCancelled
 	}
 	w.blocked.Store(sv.s.since())
-	st, err := sv.s.opener.open(w.ctx, sv.s.conn, w.opening)
+	st, err := sv.s.opener.open(credit{sv.s.conn.Context(), w.gone}, sv.s.conn, w.opening)
 	w.blocked.Store(0)
 	if err != nil {
 		return nil, err
@@ -107,28 +107,49 @@ func (w *worker) prepare(g *media.GroupReader) bool {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
 	w.rank = ranked{priority: sv.priority, id: sv.id, sequence: g.Sequence()}
-	if w.ctx == nil || w.ctx.Err() != nil {
-		w.ctx, w.giveUp = context.WithCancel(sv.s.conn.Context())
+	if w.left && !w.aborted { // by the group before
+		w.gone, w.left = make(chan struct{}), false
 	}
 	return !w.aborted
+}
+
+// credit is the context with which a worker waits for stream credit. It ends when the group is aborted; the end of the
+// session ends the waiting by itself. Unlike one derived from the session's it costs nothing.
+type credit struct {
+	context.Context // the session's
+	gone            <-chan struct{}
+}
+
+// Done implements context.Context.
+func (c credit) Done() <-chan struct{} { return c.gone }
+
+// Err implements context.Context.
+func (c credit) Err() error {
+	select {
+	case <-c.gone:
+		return context.Canceled
+	default:
+		return c.Context.Err()
+	}
 }
 
 // copy writes the header, batch b and what follows, and ends the stream. err is io.EOF if the group ends before b.
 func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Batch, err error) {
 	w.sv.sent.group()
-	// STOP_SENDING ends the group for this subscriber.
-	stop := context.AfterFunc(st.Context(), w.waiter.Cancel)
 	if err == nil {
 		err = w.write(st, g, &b, true)
 	} else if headErr := w.writeHeader(st, g); headErr != nil {
 		err = headErr
 	}
 	for err == nil {
-		if b, err = g.Next(w.waiter); err == nil {
+		if b, err = w.await(st, g); err == nil {
 			err = w.write(st, g, &b, false)
 		}
 	}
-	w.spent = !stop()
+	if w.unwatch != nil {
+		w.spent = !w.unwatch()
+		w.unwatch = nil
+	}
 	w.sv.s.ranks.remove(&w.rank)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -139,6 +160,18 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 	default:
 		st.Reset(endCode(err))
 	}
+}
+
+// await returns the next batch. While it waits STOP_SENDING ends the group for this subscriber; a write learns of it by
+// itself. Most short groups are complete before they are read, and need no watch.
+func (w *worker) await(st transport.SendStream, g *media.GroupReader) (media.Batch, error) {
+	if w.unwatch == nil {
+		if b, err := g.Poll(); err != nil || b.Frames() > 0 {
+			return b, err
+		}
+		w.unwatch = context.AfterFunc(st.Context(), w.waiter.Cancel)
+	}
+	return g.Next(w.waiter)
 }
 
 // endCode is the code for a group whose reader, or stream, failed with err.

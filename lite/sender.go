@@ -21,13 +21,16 @@ import (
 // A worker is free while it looks for work, and busy from the group it found to the end of that. Wake need not
 // start a worker while one is free; a free one that turns busy starts another if Wake was called meanwhile.
 
-// worker is one goroutine that writes groups of a subscription.
+// worker is one goroutine that writes groups of a subscription. One that has ended is kept, since a subscriber of short
+// groups needs another one for a moment, over and over.
 type worker struct {
 	sv     *serving
 	wake   chan struct{} // capacity 1; written by whoever unparks it
 	waiter *media.Waiter
 	spent  bool // the waiter may be cancelled at any time: replace it when the group is over
 	rank   ranked
+
+	unwatch func() bool // ends the watch for STOP_SENDING; nil = there is none
 
 	opening *opening // of rank
 	// blocked is since when the worker has waited for stream credit or in Write: nanoseconds since the start of the
@@ -37,16 +40,32 @@ type worker struct {
 	// Guarded by sv.mu; what the worker itself has set it reads without.
 	group   *media.GroupReader
 	stream  transport.SendStream // nil until opened
-	giveUp  context.CancelFunc   // ends ctx, with which the worker waits for stream credit; nil before the first time
-	ctx     context.Context
-	aborted bool // the group is over, its stream reset
-	old     bool // because of its age
+	aborted bool                 // the group is over, its stream reset
+	old     bool                 // because of its age
+
+	gone chan struct{} // closed when a group is aborted; prepare replaces it
+	left bool          // gone is closed
 }
 
+// newWorker takes the worker that rests, or makes one.
 func (sv *serving) newWorker() *worker {
-	w := &worker{sv: sv, wake: make(chan struct{}, 1), waiter: media.NewWaiter()}
-	w.opening = newOpening(&w.rank)
+	sv.mu.Lock()
+	w := sv.rested
+	sv.rested = nil
+	sv.mu.Unlock()
+	if w == nil {
+		w = &worker{sv: sv, wake: make(chan struct{}, 1), waiter: media.NewWaiter(), gone: make(chan struct{})}
+		w.opening = newOpening(&w.rank)
+	}
 	return w
+}
+
+// rest keeps a worker that has ended, and that nothing refers to any more, for the next time.
+func (w *worker) rest() {
+	w.rank = ranked{}
+	w.sv.mu.Lock()
+	defer w.sv.mu.Unlock()
+	w.sv.rested = w
 }
 
 // start makes a worker that begins with group g, or looks for work if g is nil. It is registered by the caller.
@@ -151,7 +170,7 @@ func (sv *serving) fireLocked() { sv.workers--; sv.free-- }
 // run writes group g, if there is one, and then whatever is due, until the worker is not needed.
 func (w *worker) run(g *media.GroupReader) {
 	sv := w.sv
-	defer w.close()
+	defer w.rest()
 	for {
 		if g == nil {
 			if g = sv.next(w); g == nil {
@@ -171,13 +190,6 @@ func (w *worker) run(g *media.GroupReader) {
 			sv.ended(w, g)
 		}
 		g = nil
-	}
-}
-
-// close frees what the worker holds.
-func (w *worker) close() {
-	if w.giveUp != nil {
-		w.giveUp()
 	}
 }
 
@@ -350,8 +362,9 @@ func (w *worker) abortLocked(old bool) transport.SendStream {
 	}
 	w.aborted, w.old = true, old
 	w.waiter.Cancel()
-	if w.giveUp != nil {
-		w.giveUp()
+	if !w.left {
+		w.left = true
+		close(w.gone)
 	}
 	return w.stream
 }

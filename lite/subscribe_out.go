@@ -167,6 +167,7 @@ type serving struct {
 	free      int       // of them, those that look for work or will
 	busy      []*worker // of them, those that write a group
 	idle      *worker   // parked, if any
+	rested    *worker   // ended, to be used again, if any
 	pending   bool      // woken since a free worker last looked
 	active    int       // groups taken up and not ended
 	top       uint64    // highest group begun

@@ -1,12 +1,5 @@
 package media
 
-// Poll is Next without waiting: neither frames nor an error means that there is nothing now.
-func (r *GroupReader) Poll() (Batch, error) {
-	r.g.track.mu.Lock()
-	defer r.g.track.mu.Unlock()
-	return r.poll()
-}
-
 // GroupOverhead and MaxGroups are limits that tests check.
 const (
 	GroupOverhead = groupOverhead

@@ -71,6 +71,14 @@ func (r *GroupReader) Next(w *Waiter) (Batch, error) {
 	}
 }
 
+// Poll is Next without waiting: neither frames nor an error means that there are none yet.
+func (r *GroupReader) Poll() (Batch, error) {
+	t := r.g.track
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.poll()
+}
+
 // leave ends a wait that was cut short. If the list with w was taken meanwhile, it waits until w was passed: its links
 // are not ours before.
 func (r *GroupReader) leave(w *Waiter) {

@@ -19,6 +19,7 @@ type udpSocket interface {
 	quicgo.OOBCapablePacketConn
 	net.Conn
 	SetWriteBuffer(bytes int) error
+	WriteMsgUDPAddrPort(b, oob []byte, addr netip.AddrPort) (n, oobn int, err error)
 }
 
 var _ udpSocket = (*net.UDPConn)(nil)
@@ -46,8 +47,9 @@ func newPatient(udp udpSocket, established func(netip.AddrPort) bool, log *slog.
 
 // WriteMsgUDP sends one packet, or a few of equal size.
 func (p *patient) WriteMsgUDP(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err error) {
-	n, oobn, err = p.udpSocket.WriteMsgUDP(b, oob, addr)
-	if err == nil || !passing(err) || !p.established(unmapped(addr.AddrPort())) {
+	to := unmapped(addr.AddrPort())
+	n, oobn, err = p.udpSocket.WriteMsgUDPAddrPort(b, oob, to) // which does not allocate, as WriteMsgUDP does
+	if err == nil || !passing(err) || !p.established(to) {
 		return n, oobn, err
 	}
 	lost := p.lost.Add(1)

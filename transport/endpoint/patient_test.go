@@ -3,6 +3,7 @@ package endpoint_test
 import (
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -25,12 +26,12 @@ func newFlaky(t *testing.T) *flaky {
 	return &flaky{UDPConn: must(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)}
 }
 
-func (f *flaky) WriteMsgUDP(b, oob []byte, addr *net.UDPAddr) (int, int, error) {
+func (f *flaky) WriteMsgUDPAddrPort(b, oob []byte, addr netip.AddrPort) (int, int, error) {
 	if fault := f.fault.Load(); fault != nil {
 		f.refused.Add(1)
-		return 0, 0, &net.OpError{Op: "write", Net: "udp", Addr: addr, Err: os.NewSyscallError("sendmsg", *fault)}
+		return 0, 0, &net.OpError{Op: "write", Net: "udp", Addr: net.UDPAddrFromAddrPort(addr), Err: os.NewSyscallError("sendmsg", *fault)}
 	}
-	return f.UDPConn.WriteMsgUDP(b, oob, addr)
+	return f.UDPConn.WriteMsgUDPAddrPort(b, oob, addr)
 }
 
 // TestRefusedSends has the system refuse to send for a while, at either end: the connection goes on afterwards, and the log

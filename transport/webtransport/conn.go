@@ -102,7 +102,10 @@ func (c *Conn) OpenStream(ctx context.Context) (transport.Stream, error) {
 
 // OpenUniStream implements transport.Conn.
 func (c *Conn) OpenUniStream(ctx context.Context) (transport.SendStream, error) {
-	str, err := c.q.OpenUniStreamSync(ctx)
+	str, err := c.q.OpenUniStream()
+	if _, wait := errors.AsType[*quic.StreamLimitReachedError](err); wait {
+		str, err = c.waitUniStream(ctx)
+	}
 	if err != nil {
 		return nil, c.streams.Err(err)
 	}
@@ -111,6 +114,18 @@ func (c *Conn) OpenUniStream(ctx context.Context) (transport.SendStream, error) 
 		return nil, err
 	}
 	return s, nil
+}
+
+// waitUniStream waits for the peer's stream limit, until ctx or the session ends, which may be before the connection does.
+func (c *Conn) waitUniStream(ctx context.Context) (*quic.SendStream, error) {
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
+	str, err := c.q.OpenUniStreamSync(both)
+	if err != nil && both.Err() != nil {
+		err = context.Cause(both)
+	}
+	return str, err
 }
 
 // AcceptStream implements transport.Conn. HTTP/3's own streams are dealt with here, too.
