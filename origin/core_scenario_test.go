@@ -166,7 +166,7 @@ func (s *scenario) at() int64 { return time.Since(s.zero).Milliseconds() }
 
 // until lets time pass.
 func (s *scenario) until(at int64) {
-	if d := s.zero.Add(time.Duration(at) * time.Millisecond).Sub(time.Now()); d > 0 {
+	if d := time.Until(s.zero.Add(time.Duration(at) * time.Millisecond)); d > 0 {
 		s.pass(d)
 	}
 }

@@ -20,7 +20,10 @@ func TestListenerFails(t *testing.T) {
 	}
 	_ = socket.Close()
 	select {
-	case <-r.Failed():
+	case err := <-r.Failed():
+		if err == nil {
+			t.Error("the relay fails without an error")
+		}
 	case <-time.After(5 * time.Second):
 		t.Error("the relay does not notice")
 	}

@@ -37,10 +37,10 @@ func in(t *testing.T, cfg sim.Config, test func(t *testing.T, c *sim.Cluster)) {
 }
 
 func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
+	return func(tb testing.TB) T {
+		tb.Helper()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return v
 	}

@@ -530,7 +530,7 @@ func TestEarlyCommand(t *testing.T) {
 	})
 	cl, err := dial(t.Context(), "http://"+addr+"/", client.Config{})
 	if r := <-started; r != nil {
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 	}
 	if err != nil {
 		t.Fatal(err)
