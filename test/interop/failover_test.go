@@ -45,9 +45,8 @@ func TestFailover(t *testing.T) {
 			viewers := watchAll(t, third, standby)
 			calm := []*drive.Process{look(t, js05, third, "calm"), look(t, rustQUIC, third, "calm")}
 			time.Sleep(5 * time.Second) // all of them have begun, and the rhythm of the tracks is known
-			// Of the shared one there is another on behalf of the standby, from which the route through itself is hidden.
-			if n := victim.Metric(t, "moq_relay_subscriptions_opened_total", "publisher"); n != 3 {
-				t.Fatalf("the victim serves %v subscriptions, not 3", n)
+			if n := victim.Metric(t, "moq_relay_subscriptions_opened_total", "publisher"); n < 2 {
+				t.Fatalf("the victim serves %v subscriptions, not both broadcasts", n)
 			}
 			strike(t, victim)
 			time.Sleep(8 * time.Second)
