@@ -42,6 +42,8 @@ type hedge struct {
 	// a publisher ends a pause, frames take both ways at once, and who is first says nothing.
 	brought time.Time
 	won     bool
+	// again is since when the first source flows again; zero = it is silent.
+	again time.Time
 }
 
 // hedgeOutcome is what became of a hedge, for the counters.
@@ -107,7 +109,7 @@ func (c *core) tend() {
 	if u != nil && h.brought.IsZero() && u.media.State().Frames > 0 {
 		h.brought = c.now
 	}
-	if first != nil && c.isBack(first) { // H8
+	if first != nil && (c.isBack(first) || c.keepsUp(first, u)) { // H8
 		c.giveUp(u, h.won)
 		return
 	}
@@ -117,6 +119,9 @@ func (c *core) tend() {
 		return
 	}
 	h.look = due
+	if again := c.now.Add(h.floor / 2); first != nil && again.Before(due) {
+		h.look = again // see keepsUp
+	}
 	switch sure := h.brought.Add(h.floor / 4); {
 	case h.won:
 	case h.brought.IsZero():
@@ -124,7 +129,9 @@ func (c *core) tend() {
 			u.media.Alarm(0, 1)
 		}
 	case c.now.Before(sure):
-		h.look = sure
+		if sure.Before(h.look) {
+			h.look = sure
+		}
 	default:
 		c.win()
 	}
@@ -159,6 +166,24 @@ func (c *core) isBack(first *upstreamCopy) bool {
 func (c *core) win() {
 	c.hedge.won = true
 	c.emit(hedged{c.hedge.src, hedgeWon})
+}
+
+// keepsUp says whether the first copy flows again as far ahead as the hedge, u, though a little behind it: over the longer way
+// it may never be the first to bring a frame, and both would be asked for ever.
+func (c *core) keepsUp(first, u *upstreamCopy) bool {
+	h := &c.hedge
+	p := c.feel(first)
+	switch {
+	case !p.Last.After(h.since) || c.now.Sub(p.Last) >= h.floor:
+		h.again = time.Time{}
+		return false
+	case h.again.IsZero():
+		h.again = c.now
+	}
+	if c.now.Sub(h.again) < h.floor || u == nil {
+		return false
+	}
+	return first.media.State().Newest >= u.media.State().Newest
 }
 
 // giveUp ends a hedge that is of no more use, if it was of any.
@@ -198,7 +223,7 @@ func (c *core) unhedge() {
 		c.emit(cancelInfo{h.probe.id})
 		h.probe = nil
 	}
-	h.on, h.copy, h.src, h.brought, h.won = false, 0, source{}, time.Time{}, false
+	h.on, h.copy, h.src, h.brought, h.won, h.again = false, 0, source{}, time.Time{}, false, time.Time{}
 }
 
 // quitHedge forgets everything about a silence: nobody reads the track any more.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,7 @@ type coreRig struct {
 	sources map[string]*scripted
 	copies  map[copyID]*scriptedCopy
 	log     []string
+	mu      sync.Mutex // guards queue: readers wake copies too
 	queue   []event
 	busy    bool
 	demand  demand
@@ -82,7 +84,7 @@ func (r *coreRig) reply(s *scripted, ev event) {
 	if s.held {
 		s.late = append(s.late, ev)
 	} else {
-		r.queue = append(r.queue, ev)
+		r.post(ev)
 	}
 }
 
@@ -126,7 +128,26 @@ type coreWaker struct {
 	id copyID
 }
 
-func (w coreWaker) Wake() { w.r.queue = append(w.r.queue, copyMoved{w.id}) }
+func (w coreWaker) Wake() { w.r.post(copyMoved{w.id}) }
+
+// post queues an event.
+func (r *coreRig) post(ev event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, ev)
+}
+
+// take returns the next event.
+func (r *coreRig) take() (event, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return nil, false
+	}
+	ev := r.queue[0]
+	r.queue = r.queue[1:]
+	return ev, true
+}
 
 // testInfo is what all sources say unless told otherwise: milliseconds, 10 s of retention.
 func testInfo() media.Info {
@@ -174,15 +195,13 @@ func (r *coreRig) suspend() { r.do(routesChanged{suspended: true}) }
 
 // do gives the core an event and whatever follows from it.
 func (r *coreRig) do(ev event) {
-	r.queue = append(r.queue, ev)
+	r.post(ev)
 	if r.busy {
 		return
 	}
 	r.busy = true
 	defer func() { r.busy = false }()
-	for len(r.queue) > 0 {
-		ev := r.queue[0]
-		r.queue = r.queue[1:]
+	for ev, some := r.take(); some; ev, some = r.take() {
 		for _, e := range r.core.apply(time.Now(), ev) {
 			r.carryOut(e)
 		}
@@ -247,7 +266,7 @@ func (r *coreRig) carryOut(e effect) {
 		say("cancel %s", r.copies[e.id].of.name)
 	case wantHedge:
 		if !r.full {
-			r.queue = append(r.queue, hedgeGranted{})
+			r.post(hedgeGranted{})
 		}
 	case unwantHedge:
 	case hedged:

@@ -70,8 +70,7 @@ func (c *core) watch(t source, ok bool) {
 		*s = silence{of: first.id}
 		c.hedge.tries, c.hedge.spent = 0, false
 	}
-	p := first.media.Pulse()
-	s.rhythm.add(p.Last, p.Gap)
+	p := c.feel(first)
 	if p.Last.After(s.last) {
 		c.alive(p)
 	}
@@ -93,6 +92,13 @@ func (c *core) watch(t source, ok bool) {
 	}
 	s.due = time.Time{}
 	c.unwant()
+}
+
+// feel takes the pulse of the watched copy.
+func (c *core) feel(first *upstreamCopy) media.Pulse {
+	p := first.media.Pulse()
+	c.hedge.silence.rhythm.add(p.Last, p.Gap)
+	return p
 }
 
 // watchRequest handles a request whose best source is on a session that is suspect (H11): it is asked, and at the same time
