@@ -138,3 +138,20 @@ func TestStaleCounts(t *testing.T) {
 		}
 	})
 }
+
+// TestKnock: a knock is larger than the smallest packet that is answered with a stateless reset, and the peer drops it.
+func TestKnock(t *testing.T) {
+	each(t, message.Lite03, message.Lite06, func(t *testing.T, v message.Version) {
+		p := running(t, v, options{})
+		p.publish(p.server, "video", media.DefaultInfo())
+		p.watch(p.client, "video", media.Subscription{}) // so that datagrams are received
+		p.server.Knock()
+		p.client.Knock()
+		synctest.Wait()
+		for _, s := range []*side{p.client, p.server} {
+			if c := s.Counters(); c.Received.Datagrams.Load() != 0 || c.Received.StaleDatagrams.Load() != 0 || s.Conn().Context().Err() != nil {
+				t.Error("a knock is taken for content, or ends the session")
+			}
+		}
+	})
+}

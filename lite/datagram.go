@@ -3,6 +3,7 @@ package lite
 import (
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/wire"
 )
 
 // sending says whether a worker is sending datagrams.
@@ -101,6 +102,23 @@ func (s *Session) receiveDatagrams() {
 		if u := s.in.find(m.Subscribe); u != nil {
 			u.datagram(m)
 		}
+	}
+}
+
+// knockSize is the payload of a knock in bytes: a packet with it is larger than the smallest that is answered with a
+// stateless reset (RFC 9000, 10.3).
+const knockSize = 48
+
+// Knock sends a datagram that belongs to no subscription, which a peer drops. A peer that has restarted since answers it
+// with a stateless reset, if its keys are the old ones; the pings of an idle connection are too small for that. It does
+// not block, and does nothing where the version has no datagrams.
+func (s *Session) Knock() {
+	if !s.version.HasDatagrams() {
+		return
+	}
+	m := message.Datagram{Subscribe: wire.MaxVarint, Payload: make([]byte, knockSize)}
+	if b, err := m.Append(nil, s.version); err == nil {
+		_ = s.conn.SendDatagram(b) // it may be lost as well
 	}
 }
 

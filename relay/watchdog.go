@@ -12,6 +12,21 @@ import (
 // watchEvery is how often the watchdog looks.
 const watchEvery = 250 * time.Millisecond
 
+// knockEvery is how often a peer that we dialed and that has fallen silent is knocked at, see lite.Session.Knock: if it
+// has restarted in between, we learn so now and not at the idle timeout.
+const knockEvery = time.Second
+
+// usualSilence is how long nothing arrives from an idle peer that we dialed.
+func (r *Relay) usualSilence() time.Duration {
+	if often := r.peerKeepAlive(); often > 0 {
+		return often
+	}
+	if usual := r.cfg.Dial.QUIC.KeepAlive; usual != 0 {
+		return max(usual, 0)
+	}
+	return endpoint.DefaultKeepAlive
+}
+
 // watchdog closes a peer session on which no packet has arrived for the idle timeout, or up to watchEvery less, until the
 // function that it returns is called (C14). The carrier alone would take up to a keep-alive longer, since it restarts its
 // idle timer with the first packet that it sends after the last one received; and it goes silently, so that a peer who
@@ -25,6 +40,7 @@ func (r *Relay) watchdog(sess *lite.Session, h *origin.Session, l *live) (stop f
 	if limit == 0 {
 		limit = endpoint.DefaultIdleTimeout
 	}
+	knock := max(knockEvery, 2*r.usualSilence())
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -40,6 +56,9 @@ func (r *Relay) watchdog(sess *lite.Session, h *origin.Session, l *live) (stop f
 			quiet += watchEvery
 			if now := sess.Conn().Stats().PacketsReceived; now != last {
 				last, quiet = now, 0
+			}
+			if l.dialed && quiet >= knock && quiet%knockEvery == 0 {
+				sess.Knock()
 			}
 		}
 		err := fmt.Errorf("nothing arrived for %v", limit)
