@@ -24,6 +24,7 @@ type Reader struct {
 	told   uint64
 	isTold bool
 	closed bool
+	err    error // why it alone has ended
 
 	taken spans // groups handed out, for the whole life of the reader (F36)
 	// Groups to look at: those cached below below, if walking, and those in fresh, sorted, which came since.
@@ -106,6 +107,19 @@ func (r *Reader) Close() {
 	t.checkDormant()
 }
 
+// Fail ends this reader alone with an error, which Next returns from now on. Groups that it has handed out go on until they
+// are closed. The reader is woken.
+func (r *Reader) Fail(err error) {
+	var wk wakes
+	t := r.track
+	t.mu.Lock()
+	if !r.closed && r.err == nil {
+		r.err = err
+		wk.reader(r)
+	}
+	t.unlock(&wk)
+}
+
 // Start returns the group that SUBSCRIBE_START must name, once it is known: a stated start as stated, else the lowest group
 // that could be served at that moment or, if lower, the first that the copy declared and that may still come in time
 // (F5). It does not change any more once returned, and nothing below is handed out unless Update lowers the start.
@@ -147,6 +161,8 @@ func (r *Reader) next(floor uint64) (*GroupReader, error) {
 	switch {
 	case r.closed:
 		return nil, ErrCancelled
+	case r.err != nil:
+		return nil, r.err
 	case t.err != nil:
 		return nil, t.err
 	case t.dormant:

@@ -24,6 +24,7 @@ type core struct {
 	// Sources.
 	layers [][]source              // as last told, see routesChanged
 	stale  bool                    // there are stale routes instead
+	who    audience                // who reads or waits; the owner keeps it
 	out    map[sourceID]exclusion  // not to be asked
 	infos  map[sourceID]media.Info // answers that passed the check (F8)
 	fixed  *media.Info             // what they must equal, with the capped retention window; nil = nothing yet (F22)
@@ -68,12 +69,11 @@ type (
 type source struct {
 	id     sourceID
 	caps   session.Caps
-	goaway bool // takes no new requests (R41)
-	local  bool // published in this process
-	// For hedges (H3, H4): what is heard of the session, the identity of its peer, and the hop list of the route.
-	link *link
-	peer route.Hop
-	hops string
+	goaway bool      // takes no new requests (R41)
+	local  bool      // published in this process
+	link   *link     // what is heard of the session, for hedges (H3); nil = nothing
+	peer   route.Hop // the identity of its peer (R23)
+	hops   string    // the hop list of the route
 	// via and path say whom to ask for what. The core does not look at them.
 	via  *Session
 	path string
@@ -209,6 +209,9 @@ func (c *core) decide() {
 		return
 	}
 	t, ok := c.pick()
+	if ok && c.who.before(t) > 0 {
+		c.emit(expel{t})
+	}
 	c.probeFor(t, ok)
 	if c.asks {
 		c.copyFor(t, ok)

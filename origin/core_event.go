@@ -15,6 +15,8 @@ type (
 		want    media.Subscription
 		readers int
 		waiting int
+		// audience differs when somebody came or went through whom a source is reached.
+		audience uint64
 	}
 	// routesChanged brings the sources in the order in which they are to be tried: by covering prefix, deepest first,
 	// then by rank. The first prefix with a source that is not excluded decides alone (R27).
@@ -75,6 +77,8 @@ type (
 	}
 	// cancelInfo gives up a question; its answer is ignored.
 	cancelInfo struct{ id copyID }
+	// expel says that a source was chosen that is reached through readers, for want of others: these get nothing more.
+	expel struct{ src source }
 	// trackReady says that core.track is there: what waits for it can go on.
 	trackReady struct{}
 	// openCopy subscribes upstream; copyOpened and copyDone follow.
@@ -120,6 +124,7 @@ type (
 
 func (askInfo) effect()     {}
 func (cancelInfo) effect()  {}
+func (expel) effect()       {}
 func (trackReady) effect()  {}
 func (openCopy) effect()    {}
 func (updateCopy) effect()  {}

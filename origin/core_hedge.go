@@ -302,12 +302,16 @@ func (c *core) openHedge() *upstreamCopy {
 }
 
 // alternative chooses where to hedge (H4): the best source on another session that is not silent itself, those first
-// whose routes do not pass through the silent peer. With lacking they must not.
+// whose routes do not pass through the silent peer. With lacking they must not. One that is reached through all who read is
+// of no use to them.
 func (c *core) alternative(first source, lacking bool) (best source, ok bool) {
 	for _, layer := range c.layers {
 		for _, s := range layer {
 			_, no := c.out[s.id]
 			if no || s.goaway || s.link == first.link || s.link.silent(c.now, c.hedge.floor) || c.busyWith(s.id) {
+				continue
+			}
+			if n := c.who.before(s); n > 0 && n >= c.here+c.wait {
 				continue
 			}
 			if !s.through(first.peer) {

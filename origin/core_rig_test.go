@@ -114,6 +114,7 @@ func newCoreRig(t tester) *coreRig {
 		readers: make(map[string]*testReader), stamp: func() string { return "" },
 	}
 	r.core = core{
+		who:    make(audience),
 		linger: media.Linger, maxAge: media.Unlimited, newTrack: r.cache.NewTrack,
 		out: make(map[sourceID]exclusion), infos: make(map[sourceID]media.Info),
 		waker: func(id copyID) media.Waker { return coreWaker{r, id} },
@@ -252,6 +253,8 @@ func (r *coreRig) carryOut(e effect) {
 		r.reply(s, infoAnswered{e.id, s.info, s.err})
 	case cancelInfo:
 		say("cancel info")
+	case expel:
+		say("expel %s", e.src.path)
 	case trackReady:
 	case openCopy:
 		s := r.sources[e.src.path]

@@ -11,19 +11,31 @@ import (
 	"github.com/moqmesh/moqmesh/session"
 )
 
-// pick chooses the source that should serve now (F18): the best one that is not excluded. Where that one is draining it
-// is good only for what runs over it already; the next ones are not asked in its place (R41).
+// pick chooses the source that should serve now (F18): the best one that is not excluded, of those that are not reached
+// through the audience if there is one. Where it is draining it is good only for what runs over it already; the next ones
+// are not asked in its place (R41).
 func (c *core) pick() (source, bool) {
 	for _, layer := range c.layers {
-		for _, s := range layer {
+		var best *source
+		for i, s := range layer {
 			if _, no := c.out[s.id]; no {
 				continue
 			}
-			if s.goaway && !c.carries(s.id) {
-				c.last = session.ErrGoingAway
-				return source{}, false
+			if best == nil {
+				best = &layer[i]
 			}
-			return s, true
+			if c.who.before(s) == 0 {
+				best = &layer[i]
+				break
+			}
+		}
+		switch {
+		case best == nil:
+		case best.goaway && !c.carries(best.id):
+			c.last = session.ErrGoingAway
+			return source{}, false
+		default:
+			return *best, true
 		}
 	}
 	return source{}, false

@@ -31,11 +31,34 @@ type frontKey struct {
 	horizon route.Requester
 }
 
+// shares says whether a requester that routes pass through is served together with everybody else: while the best of them is
+// none of these. So a relay with several ways to us costs no second pull. Should that change while it reads, see audience.
+// Whoever publishes the broadcast itself has a front of its own, so that watching it never moves the rest.
+func (w *owner) shares(plain frontKey, x route.Requester) bool {
+	layers := w.layersOf(plain)
+	begins := func(s source) bool { return s.begins(x.Hop) }
+	for _, layer := range layers {
+		if slices.ContainsFunc(layer, begins) {
+			return false
+		}
+	}
+	return len(layers) > 0 && !layers[0][0].through(x.Hop)
+}
+
+// layersOf returns the sources of a front, whether it exists or not.
+func (w *owner) layersOf(k frontKey) [][]source {
+	if f := w.fronts[k]; f != nil {
+		return f.layers
+	}
+	return w.layers(k)
+}
+
 // resolve finds or makes the logical track of a request. first is given to a new track's goroutine.
 type resolve struct {
 	s     *Session
 	path  string // absolute
 	track string
+	req   *request
 	first trackMessage
 	reply chan resolved
 }
@@ -55,9 +78,14 @@ func (w *owner) resolve(m *resolve) (t *track, isNew bool, err error) {
 	if w.closing || w.sessions[m.s.id] == nil {
 		return nil, false, net.ErrClosed
 	}
-	f := w.front(m.path, m.s)
+	_, fetch := m.first.(fetchGroup)
+	f := w.front(m.path, m.s, !fetch)
 	if f == nil || len(f.layers) == 0 {
 		return nil, false, session.ErrUnroutable // at once (R28), also while others drain (F38)
+	}
+	m.req.peer = 0
+	if f.horizon.Hop == 0 {
+		m.req.peer = w.table.Requester(m.s.id).Hop
 	}
 	if t := f.tracks[m.track]; t != nil {
 		return t, false, nil
@@ -69,11 +97,12 @@ func (w *owner) resolve(m *resolve) (t *track, isNew bool, err error) {
 	return w.newTrack(f, m), true, nil
 }
 
-// front finds or makes the front of a request; nil if no route covers the path.
-func (w *owner) front(path string, s *Session) *front {
+// front finds or makes the front of a request; nil if no route covers the path. Where routes pass through the requester, the
+// front is one of its own, unless it may share the common one.
+func (w *owner) front(path string, s *Session, share bool) *front {
 	x := w.table.Requester(s.id)
 	key := frontKey{path, route.Requester{Local: s.peer.LocalOnly}}
-	if w.table.Through(path, x) {
+	if w.table.Through(path, x) && (!share || !w.shares(key, x)) {
 		key.horizon.Hop = x.Hop // all sessions of one peer share it (R25)
 	}
 	if f := w.fronts[key]; f != nil {
@@ -130,9 +159,10 @@ func (w *owner) source(path string, r route.Route) (source, bool) {
 	}
 	src := source{
 		id: sourceID(r.Seq), caps: s.caps, goaway: r.Goaway, local: s.peer.Wire == route.WireLocal, via: s, path: rel,
+		peer: r.Via, hops: hopString(r.Hops),
 	}
 	if w.o.cfg.Hedge > 0 {
-		src.link, src.peer, src.hops = &s.link, r.Via, hopString(r.Hops)
+		src.link = &s.link
 	}
 	return src, true
 }

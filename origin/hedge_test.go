@@ -131,9 +131,9 @@ func TestHedge(t *testing.T) {
 func TestHedgeOnBehalfOfAPeer(t *testing.T) {
 	bubble(t, origin.Config{Hedge: origin.DefaultHedge}, func(r *rig) {
 		a, b, c := r.heardPeer("A"), r.heardPeer("B"), r.heardPeer("C")
-		a.announce("show")
-		b.announce("show", 7)
-		c.announce("show", 7, 8) // so that what C asks for is a front of its own
+		a.announce("show", 7)
+		b.announce("show", 7, 8)
+		c.announce("show", 7) // the best, so that what C asks for is a front of its own
 		v := c.view("show", "video")
 		defer v.close()
 		frame := a.only().stream(r.T, 0)

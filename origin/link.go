@@ -1,11 +1,8 @@
 package origin
 
 import (
-	"encoding/binary"
 	"sync/atomic"
 	"time"
-
-	"github.com/moqmesh/moqmesh/route"
 )
 
 // link is what a session as a whole tells about its sources: whether anything arrives on it. One goroutine writes
@@ -46,23 +43,4 @@ func (l *link) suspected() bool { return l != nil && l.suspicious.Load() }
 func (l *link) silent(now time.Time, limit time.Duration) bool {
 	heard, ok := l.lastHeard()
 	return l.suspected() || ok && now.Sub(heard) >= limit
-}
-
-// hopString packs a hop list so that sources can be compared.
-func hopString(hops []route.Hop) string {
-	b := make([]byte, 0, 8*len(hops))
-	for _, h := range hops {
-		b = binary.BigEndian.AppendUint64(b, uint64(h))
-	}
-	return string(b)
-}
-
-// through says whether the route of a source passes through a peer.
-func (s source) through(peer route.Hop) bool {
-	for b := s.hops; len(b) >= 8; b = b[8:] {
-		if route.Hop(binary.BigEndian.Uint64([]byte(b[:8]))) == peer {
-			return true
-		}
-	}
-	return false
 }

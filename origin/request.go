@@ -6,12 +6,14 @@ import (
 
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/paths"
+	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/session"
 )
 
 // request is one request of a peer for a logical track. It is answered once, by the goroutine of the track.
 type request struct {
 	reply chan reply // has room for the answer
+	peer  route.Hop  // who asks, of those that share the front with others; set by the owner
 	// A subscription.
 	sub   media.Subscription
 	waker media.Waker
@@ -76,7 +78,7 @@ func (s *Session) request(ctx context.Context, path, track string, req *request,
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.cfg.RequestTimeout, session.ErrTimeout)
 	defer cancel()
 	for {
-		res := &resolve{s: s, path: abs, track: track, first: m, reply: make(chan resolved, 1)}
+		res := &resolve{s: s, path: abs, track: track, req: req, first: m, reply: make(chan resolved, 1)}
 		to, err := call(s.o, res.reply, res)
 		if err == nil {
 			err = to.err
@@ -139,6 +141,7 @@ type reader struct {
 	media *media.Reader
 	// Of the track's goroutine.
 	sub  media.Subscription
+	peer route.Hop
 	open bool
 }
 

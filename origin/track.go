@@ -5,10 +5,13 @@ import (
 	"context"
 	"maps"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/session"
 )
 
 // track is one logical track. Its goroutine owns the readers, their aggregate, and the upstream copies; what to do is
@@ -42,6 +45,8 @@ type track struct {
 	// Of the track's own goroutine.
 	core    core
 	demand  demand
+	peers   map[*reader]struct{}      // readers whose peer counts in the audience
+	barred  *source                   // see expel
 	waiting map[*request]trackMessage // until there is a track
 	runs    map[*fetchRun]struct{}
 	feeds   map[copyID]*upstreamFeed
@@ -50,6 +55,7 @@ type track struct {
 	running int
 	routing *routesChanged // as last seen
 	told    demandChanged
+	moves   uint64 // of the audience, as far as they matter
 	rests   bool
 	err     error // why the track has failed
 }
@@ -75,8 +81,10 @@ func newTrack(o *Origin, key frontKey, name string, fixed *media.Info, layers []
 		feeds:   make(map[copyID]*upstreamFeed),
 		probes:  make(map[copyID]context.CancelFunc),
 		wakers:  make(map[copyID]*copyWaker),
+		peers:   make(map[*reader]struct{}),
 	}
 	t.core = core{
+		who:    make(audience),
 		linger: o.cfg.Linger, maxAge: o.maxAge, fixed: fixed, layers: layers,
 		out: make(map[sourceID]exclusion), infos: make(map[sourceID]media.Info),
 		newTrack: o.cfg.Cache.NewTrack,
@@ -231,6 +239,7 @@ func (t *track) apply(ev event) {
 	if ready {
 		t.admit()
 	}
+	t.expelled()
 	if len(t.wakers) > len(t.core.copies) {
 		maps.DeleteFunc(t.wakers, func(id copyID, _ *copyWaker) bool { return t.core.byID(id) == nil })
 	}
@@ -244,7 +253,9 @@ func (t *track) sync() {
 	if now.readers > 0 {
 		now.want, now.asks = t.demand.aggregate(t.core.track.Info().MaxAge)
 	}
-	same := now.asks == t.told.asks && now.readers == t.told.readers && now.waiting == t.told.waiting
+	now.audience = t.moves
+	same := now.asks == t.told.asks && now.readers == t.told.readers && now.waiting == t.told.waiting &&
+		now.audience == t.told.audience
 	if same && sameWant(now.want, t.told.want) {
 		return
 	}
@@ -268,8 +279,9 @@ func (t *track) admit() {
 	_ = t.o.send(trackFixed{t, *t.core.fixed})
 	waiting := t.waiting
 	t.waiting = make(map[*request]trackMessage)
-	for _, m := range waiting {
+	for req, m := range waiting {
 		m.handle(t)
+		t.went(req.peer) // now that a reader has come in its place
 	}
 	t.sync()
 }
@@ -277,9 +289,64 @@ func (t *track) admit() {
 // reject answers those who wait with an error.
 func (t *track) reject(err error) {
 	for req := range t.waiting {
+		t.went(req.peer)
 		req.reply <- reply{err: err}
 	}
 	clear(t.waiting)
+}
+
+// came and went keep the audience.
+func (t *track) came(peer route.Hop) {
+	t.core.who.add(peer)
+	if t.core.who[peer] == 1 {
+		t.moved(peer)
+	}
+}
+
+func (t *track) went(peer route.Hop) {
+	t.core.who.remove(peer)
+	if t.core.who[peer] == 0 {
+		t.moved(peer)
+	}
+}
+
+// moved counts the comings and goings of those through whom a source is reached: the core must choose anew.
+func (t *track) moved(peer route.Hop) {
+	if peer != 0 && slices.ContainsFunc(t.core.layers, func(layer []source) bool {
+		return slices.ContainsFunc(layer, func(s source) bool { return s.through(peer) })
+	}) {
+		t.moves++
+	}
+}
+
+// expelled ends what those read, or wait for, through whom a source is reached that is to serve (R23).
+func (t *track) expelled() {
+	src := t.barred
+	if t.barred = nil; src == nil {
+		return
+	}
+	for req := range t.waiting {
+		if src.through(req.peer) {
+			delete(t.waiting, req)
+			t.went(req.peer)
+			req.reply <- reply{err: session.ErrUnroutable}
+		}
+	}
+	for r := range t.peers {
+		if src.through(r.peer) {
+			t.forget(r)
+			r.media.Fail(session.ErrUnroutable)
+		}
+	}
+	t.sync()
+}
+
+// forget takes a reader out of the audience.
+func (t *track) forget(r *reader) {
+	if _, ok := t.peers[r]; ok {
+		delete(t.peers, r)
+		t.went(r.peer)
+	}
 }
 
 // park keeps a request until there is a track. It returns false if it need not wait.
@@ -288,6 +355,7 @@ func (t *track) park(req *request, m trackMessage) bool {
 		return false
 	}
 	t.waiting[req] = m
+	t.came(req.peer)
 	t.sync()
 	return true
 }
@@ -315,14 +383,21 @@ func (m join) handle(t *track) {
 	if t.park(m.req, m) {
 		return
 	}
-	r := &reader{t: t, media: t.core.track.NewReader(m.req.sub, m.req.waker), sub: m.req.sub, open: true}
+	r := &reader{t: t, media: t.core.track.NewReader(m.req.sub, m.req.waker), sub: m.req.sub, peer: m.req.peer, open: true}
 	t.demand.add(r.sub)
+	if r.peer != 0 {
+		t.peers[r] = struct{}{}
+		t.came(r.peer)
+	}
 	m.req.reply <- reply{reader: r}
 	t.sync()
 }
 
 func (m leave) handle(t *track) {
-	delete(t.waiting, m.req)
+	if _, ok := t.waiting[m.req]; ok {
+		delete(t.waiting, m.req)
+		t.went(m.req.peer)
+	}
 	t.leaveFetch(m.req)
 	t.sync()
 }
@@ -340,6 +415,7 @@ func (m part) handle(t *track) {
 	if m.r.open {
 		m.r.open = false
 		t.demand.remove(m.r.sub)
+		t.forget(m.r)
 		t.sync()
 	}
 }
@@ -383,6 +459,9 @@ func (t *track) perform(e effect) {
 		e.src.link.suspicious.Store(true)
 		log.Info("nothing arrives from a peer: its tracks are asked for elsewhere too", "session", e.src.via.peer.ID)
 		_ = t.o.send(sessionSuspected{e.src.via})
+	case expel:
+		src := e.src
+		t.barred = &src
 	case partTrack:
 		_ = t.o.send(trackParted{t})
 	case failTrack:
