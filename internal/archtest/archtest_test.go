@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"internal/mutate":            {},
 	"internal/netsim":            {},
 	"internal/peertest":          {"lite/message", "transport", "wire"},
-	"internal/sim":               {"auth", "client", "cluster", "internal/backoff", "internal/netsim", "lite", "lite/message", "media", "paths", "relay", "route", "transport", "transport/endpoint", "transport/tlsconf"},
+	"internal/sim":               {"auth", "client", "cluster", "internal/backoff", "internal/netsim", "lite", "lite/message", "media", "origin", "paths", "relay", "route", "transport", "transport/endpoint", "transport/tlsconf"},
 	"internal/strictjson":        {},
 	"internal/testmedia":         {},
 	"internal/tool":              {"client", "internal/latency", "internal/testmedia", "media", "route"},

@@ -6,20 +6,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/route"
 )
 
 // Loops lists the hop lists that hold an id twice, or that of the relay which has the route. There must never be one.
 func (c *Cluster) Loops() (faults []string) {
 	for _, r := range c.Relays {
-		running := r.Up()
-		if running == nil {
-			continue
+		if running := r.Up(); running != nil {
+			faults = append(faults, r.loops(running.Origin().Routes())...)
 		}
-		for _, have := range running.Origin().Routes() {
-			if loops(running.Hop(), have.Hops) {
-				faults = append(faults, fmt.Sprintf("%s has a route to %q by %v", r.name, have.Prefix, have.Hops))
-			}
+	}
+	return faults
+}
+
+func (r *Relay) loops(routes []origin.RouteInfo) (faults []string) {
+	for _, have := range routes {
+		if loops(r.cfg.ID, have.Hops) {
+			faults = append(faults, fmt.Sprintf("%s has a route to %q by %v", r.name, have.Prefix, have.Hops))
 		}
 	}
 	return faults
@@ -64,7 +68,8 @@ func (c *Cluster) Empty() []string {
 // ends. Between ourselves that never happens, whatever the network does.
 func (c *Cluster) Blunders() (lines []string) {
 	for line := range strings.Lines(c.Log()) {
-		if strings.Contains(line, `"closing session"`) || strings.Contains(line, "code 0x1\"") || strings.Contains(line, "code 0x3\"") {
+		ended := strings.Contains(line, `"session closed"`) || strings.Contains(line, `"session ended"`)
+		if strings.Contains(line, `"closing session"`) || ended && (strings.Contains(line, `code 0x1"`) || strings.Contains(line, `code 0x3"`)) {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}

@@ -3,13 +3,15 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
 // fact is something that is so for a while.
 type fact struct {
 	kind factKind
-	n    int // of the relay, link or client
+	n    int    // of the relay, link or client
+	name string // of the broadcast, where there is one
 }
 
 type factKind uint8
@@ -21,6 +23,7 @@ const (
 	// What can be seen from outside, as often as it is looked at.
 	linkUp   // an open link with a session that both ends hold
 	attached // the client has a session that its relay holds, too, and packets pass
+	routed   // the relay has a live route to the broadcast
 )
 
 // span is how long a fact held.
@@ -58,7 +61,7 @@ func (h *History) look() {
 		if r.reachable() {
 			up = fmt.Sprintf("%p", r.Up())
 		}
-		h.set(fact{relayRuns, i}, up)
+		h.set(fact{kind: relayRuns, n: i}, up)
 	}
 	for i, l := range h.c.links {
 		from, to := h.c.Relays[l.From], h.c.Relays[l.To]
@@ -69,16 +72,25 @@ func (h *History) look() {
 				up = near + far
 			}
 		}
-		h.set(fact{linkOpen, i}, open)
-		h.set(fact{linkUp, i}, up)
+		h.set(fact{kind: linkOpen, n: i}, open)
+		h.set(fact{kind: linkUp, n: i}, up)
 	}
 	for i, m := range h.c.machines {
 		up := ""
 		if r := h.c.Relays[m.access.Relay]; !m.stopped() && r.reachable() && !h.c.isolated[m.host] {
 			up = r.accepted(m.host, m.port)
 		}
-		h.set(fact{attached, i}, up)
+		h.set(fact{kind: attached, n: i}, up)
 	}
+}
+
+// note notes whether something is so now.
+func (h *History) note(kind factKind, n int, name string, is bool) {
+	id := ""
+	if is {
+		id = "so"
+	}
+	h.set(fact{kind, n, name}, id)
 }
 
 // set notes which of its kind a fact is now, empty for none.
@@ -114,10 +126,18 @@ func (h *History) ever(f fact, from, to time.Time) bool {
 	return false
 }
 
+// act is some time to act on news: to tell everybody, to ask anew, to come out of a hold.
+const act = 5 * time.Second
+
+// unnoticed reports whether something that had died without a word may still have been in use at a time: relays that prefer
+// it tell nobody of the ways they have beside it.
+func (h *History) unnoticed(at time.Time) bool {
+	return slices.ContainsFunc(h.silent, func(s span) bool { return !s.from.After(at) && s.to.Add(act).After(at) })
+}
+
 // noticed is when everything is known, by those whom it concerns, that has died without a word before then and was not
 // known at a time, with some time to act on it.
 func (h *History) noticed(since time.Time) time.Time {
-	const act = 5 * time.Second
 	all := since.Add(act)
 	for again := true; again; {
 		again = false
@@ -147,13 +167,13 @@ func (h *History) reach(name string, is func(fact) bool, link, client factKind) 
 	reached := make(map[int]bool)
 	var queue []int
 	visit := func(i int) {
-		if !reached[i] && is(fact{relayRuns, i}) {
+		if !reached[i] && is(fact{kind: relayRuns, n: i}) {
 			reached[i] = true
 			queue = append(queue, i)
 		}
 	}
 	for _, p := range h.c.publishers {
-		if p.cfg.Name == name && is(fact{client, p.number}) {
+		if p.cfg.Name == name && is(fact{kind: client, n: p.number}) {
 			visit(p.access.Relay)
 		}
 	}
@@ -161,7 +181,7 @@ func (h *History) reach(name string, is func(fact) bool, link, client factKind) 
 		for i, l := range h.c.links {
 			switch at := queue[0]; {
 			case at != l.From && at != l.To:
-			case is(fact{link, i}):
+			case is(fact{kind: link, n: i}):
 				visit(l.From + l.To - at)
 			}
 		}

@@ -30,6 +30,8 @@ type Plan struct {
 	// Basic says that a wire without timestamps or properties may be on the way: groups are retained for the default time
 	// only, and arrive with the times at which relays got them.
 	Basic bool
+	// Mixed says that relays speak different versions.
+	Mixed bool
 }
 
 // newPlan draws a plan.
@@ -138,7 +140,7 @@ func (d *drawer) relays() {
 	default:
 		d.versions = old
 	}
-	p.Basic = d.versions == old
+	p.Basic, p.Mixed = d.versions == old, d.versions != newest
 	common := RelayConfig{Plain: d.versions == newest && d.chance(15)}
 	if d.chance(30) {
 		common.QUIC.IdleTimeout = d.between(5*time.Second, 10*time.Second)

@@ -50,8 +50,14 @@ func (p *Publisher) Crash() {
 // Withdraw takes the announcement back; whoever is subscribed goes on getting frames.
 func (p *Publisher) Withdraw() { p.withdraw <- struct{}{} }
 
-// Reprice changes the cost at which the broadcast is announced.
-func (p *Publisher) Reprice(cost route.Cost) { p.costs <- cost }
+// Reprice changes the cost at which the broadcast is announced, now or when there is a session again.
+func (p *Publisher) Reprice(cost route.Cost) {
+	select {
+	case <-p.costs: // nobody has heard of that one
+	default:
+	}
+	p.costs <- cost
+}
 
 func (p *Publisher) run(ctx context.Context, m *machine) {
 	cfg := client.Config{Hop: p.cfg.Hop, Role: client.RolePublisher}

@@ -1,10 +1,15 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/moqmesh/moqmesh/origin"
 )
 
 // Run is the execution of a plan.
@@ -22,11 +27,11 @@ type Run struct {
 }
 
 // Execute runs the plan of a seed and returns it and what was wrong. The cluster has been stopped then; its log says what
-// happened.
-func Execute(seed uint64) (plan *Plan, faults []string, log string) {
+// happened, down to a level.
+func Execute(seed uint64, level slog.Level) (plan *Plan, faults []string, log string) {
 	p := newPlan(seed)
 	c, err := New(Config{
-		Seed: seed, Topology: p.Topology, Net: p.Net,
+		Seed: seed, Topology: p.Topology, Net: p.Net, Level: level,
 		Relay: func(i int, cfg *RelayConfig) { *cfg = p.Relays[i] },
 	})
 	if err != nil {
@@ -130,14 +135,13 @@ func (r *Run) names() []string {
 
 // check is what must be so at every moment.
 func (r *Run) check() {
-	for _, f := range r.Loops() {
-		r.complain(true, "%s", f)
+	for i, relay := range r.Relays {
+		if relay.reachable() {
+			r.checkRoutes(i, relay.Up().Origin().Routes())
+		}
 	}
 	for i, v := range r.views {
 		r.complain(r.starves(v), "viewer %d gets nothing though there is a way", i)
-	}
-	if time.Since(epoch)%time.Second == 0 {
-		r.checkRoutes()
 	}
 }
 
@@ -146,7 +150,7 @@ func (r *Run) starves(v *Viewer) bool {
 	last := v.lastFrame()
 	now, h := time.Now(), r.history
 	since := last.Add(-2 * time.Second)
-	return !v.stopped() && now.After(h.noticed(last)) && h.held(fact{attached, v.number}, since, now) &&
+	return !v.stopped() && now.After(h.noticed(last)) && h.held(fact{kind: attached, n: v.number}, since, now) &&
 		h.Standing(v.cfg.Name, v.access.Relay, since, now)
 }
 
@@ -154,24 +158,25 @@ func (r *Run) starves(v *Viewer) bool {
 // relay, and some time to tell everybody.
 const ghosts = 20 * time.Second
 
-// checkRoutes compares the routes of all relays with what can and cannot be reached.
-func (r *Run) checkRoutes() {
+// checkRoutes looks for loops among the routes of a relay and compares them with what can and cannot be reached.
+func (r *Run) checkRoutes(i int, routes []origin.RouteInfo) {
+	for _, f := range r.Relays[i].loops(routes) {
+		r.complain(true, "%s", f)
+	}
+	have := make(map[string]bool)
+	for _, info := range routes {
+		have[info.Prefix] = have[info.Prefix] || info.Live
+	}
 	now, h := time.Now(), r.history
-	for i, relay := range r.Relays {
-		if !relay.reachable() {
+	for _, name := range r.names() {
+		h.note(routed, i, name, have[name])
+		if time.Since(epoch)%time.Second != 0 {
 			continue
 		}
-		have := make(map[string]bool)
-		for _, info := range relay.Up().Origin().Routes() {
-			have[info.Prefix] = have[info.Prefix] || info.Live
-		}
-		for _, name := range r.names() {
-			since := now.Add(-5 * time.Second)
-			r.complain(!have[name] && !h.noticed(since.Add(-clientDeath)).After(now) && h.Standing(name, i, since, now),
-				"relay %d has no route to %s though there is a way", i, name)
-			r.complain(have[name] && !h.Possible(name, i, now.Add(-ghosts), now),
-				"relay %d has a route to %s that can lead nowhere", i, name)
-		}
+		r.complain(!have[name] && !h.unnoticed(now) && h.Standing(name, i, now.Add(-act), now),
+			"relay %d has no route to %s though there is a way", i, name)
+		r.complain(have[name] && !h.Possible(name, i, now.Add(-ghosts), now),
+			"relay %d has a route to %s that can lead nowhere", i, name)
 	}
 }
 
@@ -196,8 +201,15 @@ func (r *Run) calm() {
 	r.checkPulls()
 }
 
-// checkPulls checks that nobody pulls a track twice once everything is calm.
+// checkPulls checks that nobody pulls a track twice for long once everything is calm: a copy that was replaced goes when what
+// it has begun is complete, or too old for everybody.
 func (r *Run) checkPulls() {
+	if !r.Await(careful+5*time.Second, func() bool { return r.doublePulls() == "" }) {
+		r.fault("%s", r.doublePulls())
+	}
+}
+
+func (r *Run) doublePulls() string {
 	for i, relay := range r.Relays {
 		tracks := 0
 		for _, t := range relay.Up().Origin().Tracks() {
@@ -206,9 +218,10 @@ func (r *Run) checkPulls() {
 			}
 		}
 		if n := relay.Up().Origin().Counters().Upstreams; n != tracks {
-			r.fault("relay %d has %d upstream subscriptions for %d tracks that are read", i, n, tracks)
+			return fmt.Sprintf("relay %d has %d upstream subscriptions for %d tracks that are read", i, n, tracks)
 		}
 	}
+	return ""
 }
 
 // settled reports whether every link and every client has its session, and no relay has others.
@@ -219,7 +232,7 @@ func (r *Run) unsettled() string {
 	expected := make([]int, len(r.Relays))
 	for i, l := range r.links {
 		expected[l.To]++
-		if r.history.now[fact{linkUp, i}] == "" {
+		if r.history.now[fact{kind: linkUp, n: i}] == "" {
 			return fmt.Sprintf("link %d", i)
 		}
 	}
@@ -228,7 +241,7 @@ func (r *Run) unsettled() string {
 			continue
 		}
 		expected[m.access.Relay]++
-		if r.history.now[fact{attached, i}] == "" {
+		if r.history.now[fact{kind: attached, n: i}] == "" {
 			return fmt.Sprintf("%s %d", m.name, i)
 		}
 	}
@@ -255,13 +268,19 @@ func (r *Run) judge() {
 	}
 }
 
-// judgeEnd checks that a subscription has not ended while there was a way.
+// judgeEnd checks that a subscription has not ended while there was a way and the relay knew one. It need not: relays tell each
+// other of the best way only, so that of two publishers one may be unknown next to the other until that has left. A clean end
+// takes up to ten seconds: the client waits for groups that were cut at the end.
 func (r *Run) judgeEnd(v *Viewer, w *Watch) {
 	if w.Ended.IsZero() || w.SessionLost || v.stopped() {
 		return
 	}
-	from, to := w.Ended.Add(-6*time.Second), w.Ended.Add(500*time.Millisecond)
-	if r.history.Standing(v.cfg.Name, v.access.Relay, from, to) && r.history.held(fact{attached, v.number}, from, to) {
+	from, to := w.Ended.Add(-act), w.Ended.Add(500*time.Millisecond)
+	if errors.Is(w.Err, io.EOF) {
+		from = from.Add(-10 * time.Second)
+	}
+	if !r.history.unnoticed(w.Ended) && r.history.held(fact{routed, v.access.Relay, v.cfg.Name}, from, to) && r.history.Standing(v.cfg.Name, v.access.Relay, from, to) &&
+		r.history.held(fact{kind: attached, n: v.number}, from, to) {
 		r.fault("%s at relay %d lost its subscription at %v though there was a way: %v", v.name, v.access.Relay, w.Ended.Sub(epoch), w.Err)
 	}
 }
@@ -281,8 +300,8 @@ func (r *Run) judgeGroups(v *Viewer, w *Watch) {
 			return
 		}
 		since := from.Add(-2 * time.Second)
-		if to.Sub(from) > careful-2*time.Second || !r.history.held(fact{attached, v.number}, since, to) ||
-			!r.history.Standing(v.cfg.Name, v.access.Relay, since, to) {
+		if to.Sub(from) > careful-2*time.Second || !r.history.held(fact{kind: attached, n: v.number}, since, to) ||
+			!r.history.Standing(v.cfg.Name, v.access.Relay, since, to) || r.newcomer(v.cfg.Name, seq, since, to) {
 			continue
 		}
 		if g := w.Groups[seq]; g == nil {
@@ -291,6 +310,19 @@ func (r *Run) judgeGroups(v *Viewer, w *Watch) {
 			r.fault("%s at relay %d lacks frames of group %d of %v: %+v", v.name, v.access.Relay, seq, from.Sub(epoch), *g)
 		}
 	}
+}
+
+// newcomer reports whether a publisher came that has not got a group. If it is the best source, the group is given up.
+func (r *Run) newcomer(name string, seq uint64, from, to time.Time) bool {
+	for _, p := range r.publishers {
+		for _, s := range r.history.facts[fact{kind: attached, n: p.number}] {
+			first := p.cfg.position(p.cfg.first(s.from)).Group
+			if p.cfg.Name == name && s.from.After(from) && s.from.Before(to) && first > seq+uint64(p.cfg.Backfill) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // depart ends the publishers of the first broadcast cleanly: it vanishes everywhere, without many words.
@@ -309,11 +341,26 @@ func (r *Run) depart() {
 	}
 	r.Run(3 * time.Second)
 	for i, w := range r.listen {
-		// A second publisher costs an update, and so may a detour that is only cut off after the hold.
-		if told := w.Told(name, left); len(told) > 5 {
+		if told := w.Told(name, left); len(told) > r.words(name) {
 			r.fault("relay %d had much to say about the end of %s:%s", i, name, printTold(told, left))
 		}
 	}
+}
+
+// words is how many messages a name may cost when it goes. With one publisher that is a retraction; a detour may come
+// before it where delays differ as much as the hold is long. Several publishers, or wires that differ in what they tell,
+// make that more, but never more than there are ways around.
+func (r *Run) words(name string) int {
+	n := 0
+	for _, p := range r.plan.Publishers {
+		if p.Name == name {
+			n++
+		}
+	}
+	if n == 1 && !r.plan.Mixed {
+		return 3
+	}
+	return 4 + 2*len(r.Relays)
 }
 
 func printTold(told []Told, since time.Time) string {

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 var (
 	oneSeed   = flag.Uint64("seed", 0, "run this seed alone")
 	seeds     = flag.Int("seeds", 0, "how many seeds to run; 0 = as many as belong to the test tier")
+	debug     = flag.Bool("debug", false, "log more")
 	firstSeed = flag.Uint64("first", 1, "the first of them")
 )
 
@@ -39,7 +41,11 @@ func TestSeeds(t *testing.T) {
 func runSeed(t *testing.T, seed uint64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		plan, faults, log := sim.Execute(seed)
+		level := slog.LevelInfo
+		if *debug {
+			level = slog.LevelDebug
+		}
+		plan, faults, log := sim.Execute(seed, level)
 		if testing.Verbose() && *oneSeed != 0 {
 			t.Logf("%v\n%s", plan, log)
 		}

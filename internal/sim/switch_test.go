@@ -285,3 +285,30 @@ func TestTwoSessions(t *testing.T) {
 		uninterrupted(t, v, 30, 11*time.Second)
 	})
 }
+
+// TestHiddenPublisher has a cheap publisher and a dear one on opposite sides of a ring. The relays between them tell each
+// other of the cheap one only, whichever way it comes by. When it leaves, all that they know is stale at once; their tracks
+// wait until they are told of the other, which takes a hold. The relay where it was knows of nobody: its viewers must
+// subscribe again.
+func TestHiddenPublisher(t *testing.T) {
+	in(t, sim.Config{Topology: sim.Ring(4), Net: netsim.Link{Delay: 10 * time.Millisecond}}, func(t *testing.T, c *sim.Cluster) {
+		must(c.Publish(sim.PublisherConfig{Content: sim.Video("show"), Hop: 101, Cost: cost(10), Backfill: 2}))(t)
+		cheap := must(c.Publish(sim.PublisherConfig{Content: sim.Video("show"), Hop: 102, Access: sim.Access{Relay: 2}}))(t)
+		c.Run(2 * time.Second)
+		var viewers []*sim.Viewer
+		for i := range c.Relays {
+			viewers = append(viewers, patient(t, c, "show", i))
+		}
+		c.Run(4*time.Second + 300*time.Millisecond)
+		cheap.Stop()
+		c.Run(5 * time.Second)
+		for i, v := range viewers {
+			if i != 2 {
+				uninterrupted(t, v, 8, 700*time.Millisecond)
+			}
+		}
+		if n := len(viewers[2].Watches()); n != 2 {
+			t.Errorf("the viewer next to the cheap publisher subscribed %d times", n)
+		}
+	})
+}
