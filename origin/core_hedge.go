@@ -97,8 +97,12 @@ func (c *core) tend() {
 		c.unhedge()
 		return
 	case !c.listed(h.src.id):
-		c.yield(u)
 		c.unhedge()
+		if u != nil && u.phase == standby {
+			c.retire(u)
+		} else if u != nil {
+			c.cancel(u)
+		}
 		return
 	case u == nil && h.probe == nil:
 		if u = c.openHedge(); u == nil {

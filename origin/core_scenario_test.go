@@ -25,11 +25,11 @@ import (
 //
 //	track [hedge] [cap=5s] [fixed-timescale=n]    starts a track, with one source per line:
 //	  NAME WIRE [timescale=n] [retention=7s] [priority=n] [order=n] [unstamped] [ahead=n] [local] [held] [hops=n,m]
-//	       [refuses=words-with-dashes]
+//	       [refuses=words-with-dashes] [on=NAME]
 //
 // WIRE is the version of moq-lite, 02 to 06, or "range" for one that has ranges and cannot update them. A held source
 // leaves questions open until "answers"; one that refuses says so when it is asked for the properties. hops is the hop
-// list of its route, oldest first, the peer last.
+// list of its route, oldest first, the peer last; on names a source on the same session.
 //
 //	run                          lines of TIME [SUBJECT VERB ...], the time in milliseconds:
 //	  routes A B! | C            the routes now, best first; ! = GOAWAY, | = the next shorter prefix
@@ -44,7 +44,7 @@ import (
 //	  A silent; A heard          nothing arrives from its session; it does again
 //	  A suspect                  another track has found that its session is silent (H11)
 //	  A answers                  what was held back
-//	  evict; zero                room is needed; the time counts from here
+//	  evict; zero; stall         room is needed; the time counts from here; we do not run until that time
 //
 // Output: what the core does, with the time, as "open A PRIORITY MAXAGE [START,END)"; "stopped" is what a copy may not
 // deliver. Then what each reader has: groups as FRAMES, * = complete, ! = reset; and how its track ended.
@@ -132,6 +132,8 @@ func (s *scenario) addSource(f []string) {
 			src.local = true
 		case "held":
 			src.held = true
+		case "on":
+			src.link = s.sources[value].link
 		case "refuses":
 			src.err = errors.New(strings.ReplaceAll(value, "-", " "))
 		case "hops":
@@ -175,6 +177,11 @@ func (s *scenario) run(d *datadriven.TestData) string {
 	for line := range strings.Lines(d.Input) {
 		f := strings.Fields(line)
 		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
+			continue
+		}
+		if len(f) > 1 && f[1] == "stall" {
+			time.Sleep(time.Until(s.zero.Add(time.Duration(s.number(f[0])) * time.Millisecond)))
+			s.do(tick{}) // the timer; nothing was read yet
 			continue
 		}
 		s.until(int64(s.number(f[0])))

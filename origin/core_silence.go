@@ -21,6 +21,7 @@ type silence struct {
 	last   time.Time // the newest sign of life, when last looked at
 	frames uint64    // that nobody had brought before, then
 	due    time.Time
+	grace  time.Time // nothing is judged before; see overslept
 }
 
 // rhythm is the longest gap between arrivals in a sliding window. Entries get shorter from the front to the back.
@@ -62,7 +63,9 @@ func (c *core) watch(t source, ok bool) {
 		c.watchRequest(t, ok)
 		return
 	case c.switching():
+		c.hedge.silence.due = time.Time{}
 		c.unwant()
+		c.lookAt(c.now.Add(c.hedge.floor))
 		return
 	}
 	s := &c.hedge.silence
@@ -75,6 +78,11 @@ func (c *core) watch(t source, ok bool) {
 		c.alive(p)
 	}
 	s.last, s.frames = p.Last, first.media.State().Frames
+	if c.overslept() {
+		c.unwant()
+		c.lookAt(s.grace)
+		return
+	}
 	_, other := c.alternative(first.src, false)
 	switch {
 	case p.Arrivals < flowing:
@@ -132,7 +140,7 @@ func (c *core) switching() bool {
 func (c *core) alive(p media.Pulse) {
 	h := &c.hedge
 	h.tries, h.spent = 0, false
-	h.silence.due = time.Time{}
+	h.silence.due, h.silence.grace = time.Time{}, time.Time{}
 	if p.Gap > h.floor && !h.eased.IsZero() {
 		h.eased = h.eased.Add(p.Gap) // that was no flow
 	}
@@ -145,6 +153,16 @@ func (c *core) alive(p media.Pulse) {
 	case h.factor <= 1:
 		h.eased = p.Last
 	}
+}
+
+// overslept says whether a look came so late that we cannot have been running: then what has arrived meanwhile, on any session,
+// is still to be read, and nothing is judged for a while.
+func (c *core) overslept() bool {
+	h, s := &c.hedge, &c.hedge.silence
+	if !s.due.IsZero() && c.now.Sub(s.due) > h.floor/2 && !h.wanted && h.tries == 0 {
+		s.due, s.grace = time.Time{}, c.now.Add(h.floor/2)
+	}
+	return c.now.Before(s.grace)
 }
 
 // satisfied says whether readers have got all they want.
@@ -203,10 +221,6 @@ func (c *core) judge(first *upstreamCopy, p media.Pulse) {
 		s.due = due
 		c.unwant()
 		c.lookAt(due)
-	case !s.due.IsZero() && c.now.Sub(s.due) > h.floor/2 && !h.wanted && h.tries == 0:
-		// We have not been running: what has arrived meanwhile is still to be read.
-		s.due = c.now.Add(h.floor / 2)
-		c.lookAt(s.due)
 	default:
 		h.eased = time.Time{}
 		c.startHedge(first.src, false)
