@@ -53,7 +53,7 @@ func (vec *invalidVector) version(t *testing.T) message.Version {
 }
 
 // rounds is how often everything is sent; memory is compared from the end of the first round on.
-const rounds = 3
+const rounds = 2
 
 // TestInvalidMessages sends every message that a relay must reject over both carriers, on the stream where it belongs.
 // The reaction is that of moq-lite 4.2 and 10, on the smallest scope; a publisher and a viewer beside it lose nothing,
