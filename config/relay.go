@@ -62,6 +62,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Enabled: c.Cluster.LAN.Enabled, App: c.Cluster.LAN.App, Secret: c.Cluster.LAN.Secret, Node: c.Cluster.LAN.Node,
 		},
 		PeerTier: c.Cluster.Tier,
+		Hedge:    c.Cluster.Hedge,
 		Auth:     admit, Lease: c.Auth.lease(), ClientRoots: clients,
 		Web: relay.Web{
 			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,

@@ -101,7 +101,7 @@ func TestMeshChangesWhileWatched(t *testing.T) {
 
 	sub.Signal(t, syscall.SIGINT)
 	summary := sub.Expect(t, "summary", 10*time.Second)
-	if summary["ok"] != true || summary.Number("frames") < 300 {
+	if summary["ok"] != true || summary.Number("frames") < 200 {
 		t.Errorf("the viewer missed something: %v", summary)
 	}
 }
