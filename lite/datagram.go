@@ -83,6 +83,7 @@ func (sv *serving) sendDatagram(buf *scratch, d media.Datagram) {
 	if len(b) > sv.s.conn.MaxDatagramSize() || sv.s.conn.SendDatagram(b) != nil {
 		return
 	}
+	sv.sentWhole(d.Group)
 	sv.sent.datagram(len(d.Payload))
 }
 

@@ -185,6 +185,20 @@ func TestSpans(t *testing.T) {
 		if got := s.covers(first, last); got != want {
 			t.Fatalf("%v covers %d to %d: %v", s.list, first, last, got)
 		}
+		missing := make(map[uint64]bool)
+		for _, gap := range s.gaps(first, last, 100) {
+			for i := gap.first; i <= gap.last; i++ {
+				missing[i] = true
+			}
+		}
+		for i := range position.Draw(t, "to") + last {
+			if missing[i] != (i >= first && i <= last && !seen[i]) {
+				t.Fatalf("%v lacks %d of %d to %d: %v", s.list, i, first, last, missing[i])
+			}
+		}
+		if n := len(s.gaps(first, last, 2)); n > 2 {
+			t.Fatalf("%d gaps, want 2 at most", n)
+		}
 	})
 }
 

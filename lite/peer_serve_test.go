@@ -118,6 +118,9 @@ func TestServeSubscription(t *testing.T) {
 			s.Want(message.SubscribeEnd{Group: 11})
 		}
 		r.wantGroup(5, 10, "k2").WantFIN()
+		if v.HasSubscribeStartEnd() {
+			s.Want(message.SubscribeDrop{Start: 8, End: 8})
+		}
 		s.WantFIN().FIN()
 		r.WantIdle()
 		r.wantLog("subscribe room/alice|video priority 3", "unsubscribe")

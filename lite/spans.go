@@ -37,3 +37,26 @@ func (s *spans) covers(first, last uint64) bool {
 	i := slices.IndexFunc(s.list, func(x span) bool { return x.last >= last })
 	return i >= 0 && s.list[i].first <= first
 }
+
+// gaps returns the ranges between first and last, both included, that the set lacks: the highest ones, n at most, from the
+// highest down.
+func (s *spans) gaps(first, last uint64, n int) (out []span) {
+	for _, x := range slices.Backward(s.list) {
+		if len(out) == n || x.last < first || last < first {
+			break
+		}
+		if x.last < last {
+			out = append(out, span{x.last + 1, last})
+		}
+		if x.first <= last {
+			if x.first <= first {
+				return out
+			}
+			last = x.first - 1
+		}
+	}
+	if len(out) < n && first <= last {
+		out = append(out, span{first, last})
+	}
+	return out
+}

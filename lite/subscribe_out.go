@@ -171,6 +171,7 @@ type serving struct {
 	pending   bool      // woken since a free worker last looked
 	active    int       // groups taken up and not ended
 	top       uint64    // highest group begun
+	whole     spans     // groups sent to their end, and datagrams
 	watched   bool      // the session checks the ages of our groups
 	datagrams sending
 	over      bool   // no new groups
@@ -297,6 +298,7 @@ func (sv *serving) finish() {
 	if how.finish {
 		if how.track {
 			sv.sendBounds()
+			sv.sendDrops()
 		}
 		_ = sv.r.Close()
 	}
@@ -328,4 +330,35 @@ func (sv *serving) sendBounds() {
 	if len(b) > 0 {
 		_, _ = sv.r.Write(b) // a failure ends the subscription through the context of the stream
 	}
+}
+
+// maxDrops is how many ranges of missing groups a subscriber is told of at the end of a track.
+const maxDrops = 64
+
+// sendDrops tells of the groups between START and END that the subscriber did not get, the newest first (05 and later). It
+// need not wait for them then, as it would for groups in flight (moq-lite 4.3).
+func (sv *serving) sendDrops() {
+	v := sv.s.version
+	start, begun := sv.media.Start()
+	end, ended := sv.media.End()
+	if !v.HasSubscribeStartEnd() || !begun || !ended || start >= end {
+		return
+	}
+	sv.mu.Lock()
+	gaps := sv.whole.gaps(start, end-1, maxDrops)
+	sv.mu.Unlock()
+	var b []byte
+	for _, g := range gaps {
+		b, _ = message.SubscribeDrop{Start: g.first, End: g.last}.Append(b, v)
+	}
+	if len(b) > 0 {
+		_, _ = sv.r.Write(b) // a failure ends the subscription anyway
+	}
+}
+
+// sentWhole notes a group of which nothing is missing.
+func (sv *serving) sentWhole(seq uint64) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	sv.whole.add(seq, seq)
 }
