@@ -257,6 +257,7 @@ func (r *Run) unsettled() string {
 func (r *Run) judge() {
 	for _, v := range r.viewers {
 		for _, w := range v.Watches() {
+			r.Logf("%s at relay %d: %v", v.name, v.access.Relay, &w)
 			for _, f := range w.Faults {
 				r.fault("%s at relay %d: %s", v.name, v.access.Relay, f)
 			}

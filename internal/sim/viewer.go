@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,26 @@ type Watch struct {
 	Stall       time.Duration // longest time between two frames
 	Late        time.Duration // longest time that a frame took which was sent after Asked
 	Faults      []string      // what must never happen; see Viewer.judge
+}
+
+// String tells it in a line.
+func (s *Watch) String() string {
+	whole := 0
+	for _, g := range s.Groups {
+		if g.Done && g.Err == nil {
+			whole++
+		}
+	}
+	text := fmt.Sprintf("watched from %v", s.Asked.Sub(epoch))
+	if !s.Ended.IsZero() {
+		text += fmt.Sprintf(" to %v (%v)", s.Ended.Sub(epoch), s.Err)
+	}
+	if len(s.Groups) > 0 {
+		seqs := slices.Sorted(maps.Keys(s.Groups))
+		text += fmt.Sprintf(", %d groups from %d to %d, %d of them whole, the last frame at %v",
+			len(seqs), seqs[0], seqs[len(seqs)-1], whole, s.Last.Sub(epoch))
+	}
+	return text
 }
 
 // Group is what came of one group.
