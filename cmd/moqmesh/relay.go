@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lmittmann/tint"
-
 	"github.com/moqmesh/moqmesh/config"
 	"github.com/moqmesh/moqmesh/relay"
 )
@@ -146,17 +144,4 @@ func drain(r *relay.Relay, timeout time.Duration, signals <-chan os.Signal, log 
 		log.Warn("stopped without waiting for everything to close")
 		return nil
 	}
-}
-
-// newLogger writes one line per event: coloured on a terminal, plain key=value elsewhere.
-func newLogger(w io.Writer, level slog.Level) *slog.Logger {
-	if f, ok := w.(*os.File); ok && isTerminal(f) {
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly}))
-	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
