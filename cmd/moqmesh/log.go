@@ -24,13 +24,11 @@ func newLogger(w io.Writer, level slog.Level) *slog.Logger {
 // bounded cuts long texts short.
 func bounded(_ []string, a slog.Attr) slog.Attr {
 	text := ""
-	switch a.Value.Kind() {
-	case slog.KindString:
-		text = a.Value.String()
-	case slog.KindAny:
-		if err, ok := a.Value.Any().(error); ok && err != nil {
-			text = err.Error()
-		}
+	switch v := a.Value.Any().(type) {
+	case string:
+		text = v
+	case error:
+		text = v.Error()
 	}
 	if len(text) <= maxValue {
 		return a
