@@ -219,11 +219,14 @@ func TestHedgePause(t *testing.T) {
 		for i := range first {
 			second[i] -= first[i]
 		}
-		if second[0]+second[1]+second[2]+second[3] >= first[0]+first[1]+first[2]+first[3] {
+		// At the end of the first pause both copies may come at the same instant. Where the hedge is a hair ahead by
+		// more than what counts as needless, it has won, and the next pause is not waited out for longer: it may then
+		// cost as much as the first, never more.
+		if won := hedges(c).HedgesWon; second[0]+second[1]+second[2]+second[3] >= won+first[0]+first[1]+first[2]+first[3] {
 			t.Errorf("the first pause cost %v, the second %v", first, second)
 		}
 		c.Run(500 * time.Millisecond)
-		if n, won := stop(), hedges(c).HedgesWon; n != p.n || won != 0 {
+		if n, won := stop(), hedges(c).HedgesWon; n != p.n || won > 1 {
 			t.Errorf("%d of %d frames arrived, %d hedges won", n, p.n, won)
 		}
 	})
