@@ -8,6 +8,8 @@ TOOLS := $(CURDIR)/.cache/tools
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VENV := $(CURDIR)/.cache/venv
 FUZZTIME ?= 60s
+SEEDS ?= 20000
+FIRST ?= 1
 
 .PHONY: help
 help: ## this list
@@ -34,6 +36,10 @@ test: ## tiers 1 to 3: unit, scripted peer, fuzz corpora, clusters in virtual ti
 .PHONY: race
 race: ## the same under the race detector
 	go test -race ./...
+
+.PHONY: sim
+sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning with FIRST (1)
+	go test -count=1 -timeout 0 ./internal/sim -run TestSeeds -seeds $(SEEDS) -first $(FIRST)
 
 .PHONY: e2e
 e2e: .cache/prometheus/.done ## tier 4: the built binary, driven as a user drives it

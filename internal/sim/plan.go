@@ -12,6 +12,7 @@ import (
 	"github.com/moqmesh/moqmesh/internal/netsim"
 	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/media"
+	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
@@ -148,6 +149,9 @@ func (d *drawer) relays() {
 	if d.chance(80) {
 		common.Backoff = backoff.Policy{Max: 5 * time.Second}
 	}
+	if d.chance(50) {
+		common.Hedge = origin.DefaultHedge
+	}
 	keys := d.chance(50)
 	for i := range p.Topology.Relays {
 		r := common
@@ -219,6 +223,9 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "\n  relay %d: accepts %v, dials %v", i, r.Accept, r.Dial)
 		if r.QUIC.IdleTimeout != 0 {
 			fmt.Fprintf(&b, ", idle timeout %v", r.QUIC.IdleTimeout)
+		}
+		if r.Hedge != 0 {
+			fmt.Fprintf(&b, ", hedges after %v", r.Hedge)
 		}
 		if r.Plain {
 			b.WriteString(", takes peers for clients")
