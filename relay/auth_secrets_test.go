@@ -61,7 +61,7 @@ func TestNoSecretShows(t *testing.T) {
 			seen.WriteString(out.reason)
 			if out.code == 0 && r != asking {
 				publish(t, c, "cam")
-				waitFor(t, 2*time.Second, "the route", func() bool { return names(r) != "" })
+				waitFor(t, 5*time.Second, "the route", func() bool { return names(r) != "" })
 			}
 			c.Close()
 		}

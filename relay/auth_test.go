@@ -162,6 +162,7 @@ func TestT5ExpiryOfFetch(t *testing.T) {
 	if err := g.WriteFrame(0, []byte("frame")); err != nil { // the group stays open
 		t.Fatal(err)
 	}
+	waitFor(t, 5*time.Second, "the route", func() bool { return names(r) != "" }) // the publisher has its minute
 	s.set(granting(1200*time.Millisecond, ""))
 	start := time.Now()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.web.addr("web")+"/fetch/a/cam/video?x=1", nil)
