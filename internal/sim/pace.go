@@ -16,7 +16,13 @@ type pace struct {
 	awake chan struct{}
 }
 
-func newPace(rate int) *pace { return &pace{rate: rate, awake: make(chan struct{})} }
+func newPace(a Access) *pace {
+	p := &pace{rate: a.Slow, awake: make(chan struct{})}
+	if a.Asleep {
+		p.rate = 0
+	}
+	return p
+}
 
 // wake lets everything be read at once from now on.
 func (p *pace) wake() { p.once.Do(func() { close(p.awake) }) }
