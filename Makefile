@@ -35,7 +35,7 @@ test: ## tiers 1 to 3: unit, scripted peer, fuzz corpora, clusters in virtual ti
 
 .PHONY: race
 race: ## the same under the race detector
-	go test -race ./...
+	go test -race -timeout 20m ./...
 
 .PHONY: sim
 sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning with FIRST (1)
@@ -45,12 +45,12 @@ sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning wi
 e2e: .cache/prometheus/.done ## tier 4: the built binary, driven as a user drives it
 	go build -race -o bin/moqmesh-race ./cmd/moqmesh
 	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race \
-		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -tags e2e ./test/e2e
+		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -timeout 25m -tags e2e ./test/e2e
 
 .PHONY: interop
 interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Rust and JavaScript libraries, both directions
 	MOQMESH_BIN=$(CURDIR)/bin/moqmesh MOQMESH_JS=$(CURDIR)/.cache/js MOQMESH_PYTHON=$(VENV)/bin/python \
-		go test -count=1 -timeout 15m -tags interop ./test/interop
+		go test -count=1 -timeout 25m -tags interop ./test/interop
 
 .PHONY: drill
 drill: build ## the outage drill: 500 viewers, an auth server that fails in every way; five minutes, figures of docs/reliability.md
