@@ -16,13 +16,7 @@ type pace struct {
 	awake chan struct{}
 }
 
-func newPace(a Access) *pace {
-	p := &pace{rate: a.Slow, awake: make(chan struct{})}
-	if a.Asleep {
-		p.rate = 0
-	}
-	return p
-}
+func newPace(rate int) *pace { return &pace{rate: rate, awake: make(chan struct{})} }
 
 // wake lets everything be read at once from now on.
 func (p *pace) wake() { p.once.Do(func() { close(p.awake) }) }
