@@ -153,7 +153,7 @@ func newcomer(t *testing.T, g *garbage) {
 	s := g.meet(t, quicCarrier, message.Lite06).greet()
 	s.wantAlive()
 	s.conn.Close(0, "")
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("a new session waits %v", took)
 	}
 }
@@ -186,12 +186,12 @@ func TestHalfOpen(t *testing.T) {
 		}
 	}
 	for _, conn := range slow {
-		_ = conn.SetReadDeadline(begin.Add(opened + limit + 2*time.Second))
+		_ = conn.SetReadDeadline(begin.Add(opened + limit + 5*time.Second))
 		if _, err := io.Copy(io.Discard, conn); err != nil {
 			t.Errorf("half a header on %v: %v", conn.RemoteAddr(), err)
 		}
 	}
-	if took := time.Since(begin); took > opened+limit+2*time.Second {
+	if took := time.Since(begin); took > opened+limit+5*time.Second {
 		t.Errorf("the last connection is gone after %v, of which it took %v to open them", took, opened)
 	}
 	wantLoad(t, r, before, patience)
@@ -219,7 +219,7 @@ func TestRefusedSessions(t *testing.T) {
 	for _, s := range refused {
 		s.wantClose(lite.SessionUnauthorized)
 	}
-	if took := time.Since(asked); took > 2*time.Second {
+	if took := time.Since(asked); took > 5*time.Second {
 		t.Errorf("the last is gone after %v", took)
 	}
 	newcomer(t, g)
@@ -363,7 +363,7 @@ func TestVanishingPeers(t *testing.T) {
 	}
 	g.viewer.Close()
 	cut.done.Store(true)
-	wantLoad(t, r, before, idle+5*time.Second)
+	wantLoad(t, r, before, idle+10*time.Second)
 	check()
 	_ = d.Close() // all at once, before they are closed one by one
 }
