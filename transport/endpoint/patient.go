@@ -22,7 +22,10 @@ type udpSocket interface {
 	WriteMsgUDPAddrPort(b, oob []byte, addr netip.AddrPort) (n, oobn int, err error)
 }
 
-var _ udpSocket = (*net.UDPConn)(nil)
+var (
+	_ udpSocket = (*net.UDPConn)(nil)
+	_ udpSocket = (*patient)(nil) // else quic-go goes without batches, segmentation offload and ECN
+)
 
 // patient is a socket that takes a packet which the system refuses to send for one that was lost on the way, where the
 // connection is established: a firewall that rejects, a route or an interface that is gone for a moment. QUIC sends it
