@@ -156,7 +156,7 @@ const startPatience = 100 * time.Millisecond
 
 // awaitStart holds back a group that has overtaken SUBSCRIBE_START: a reader without a floor begins with the lowest
 // group that can be served when the first one arrives, and would never get those below that are still on their way
-// (F5). Peers need not send a START, hence the limit.
+// (F5); with a floor, what was cached before would pass for stale (F16). Peers need not send a START, hence the limit.
 func (u *upstream) awaitStart() {
 	select {
 	case <-u.startKnown:

@@ -89,7 +89,7 @@ func (s *Session) Subscribe(ctx context.Context, req session.SubscribeRequest, c
 		startKnown: make(chan struct{}),
 		groups:     make(map[*incoming]struct{}),
 	}
-	if !s.version.HasSubscribeStartEnd() || req.Start != nil {
+	if !s.version.HasSubscribeStartEnd() {
 		u.knowStart()
 	}
 	if err := s.in.add(u, s.cfg.Limits.Subscriptions); err != nil {

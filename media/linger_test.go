@@ -75,6 +75,22 @@ func TestX40X41(t *testing.T) {
 		r.whole(b, 9, 1)
 		v.read().got(9, 7, 6, 5, 4, 3) // 9 follows the cache: that is no gap
 	})
+	t.Run("X40, groups far ahead overtake START", func(t *testing.T) {
+		r := leave(t)
+		v := r.view(from(10, at(4, 2)))
+		b := r.track.NewCopy(nil)
+		b.Ask(from(10, at(4, 2)))
+		r.whole(b, 11, 1)
+		v.read().got(11) // 9 and 10 may not exist, and the cache be old
+		v.woken()
+		b.Start(8)
+		if !v.woken() {
+			t.Error("not woken by START")
+		}
+		v.read().got(11, 7, 6, 5, 4)
+		r.open(b, 8, 5).send(1).fin()
+		v.read().complete(8, 6)
+	})
 	t.Run("X41", func(t *testing.T) {
 		r := leave(t)
 		v := r.view(sub(10))

@@ -160,7 +160,7 @@ func (t *Track) announce(g *group, wk *wakes) {
 
 // named notes the first sign of where a copy starts. After a time without readers it decides what the cache is worth:
 // a start past the newest group means that it is stale (F16). A group that arrives before its SUBSCRIBE_START may
-// have overtaken it, so there the number after the newest is no proof.
+// have overtaken it, so there the number after the newest is no proof; and a START that comes in time tells better.
 func (t *Track) named(c *Copy, start uint64, declared bool, wk *wakes) {
 	if !c.named {
 		c.named = true
@@ -174,6 +174,11 @@ func (t *Track) named(c *Copy, start uint64, declared bool, wk *wakes) {
 		t.dormant = false
 		if n := t.index.newest(); n != nil && start > n.seq && (declared || start > n.seq+1) {
 			t.stale = n.seq + 1
+		}
+	} else if declared && start < t.stale {
+		t.stale, t.alarm = 0, 0
+		for _, r := range t.readers {
+			r.lookAgain()
 		}
 	}
 	wk.everyone(t)
