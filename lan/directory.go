@@ -68,10 +68,14 @@ func (d *directory) update(links [][]found) (events []event) {
 	next := make(map[string]Peer)
 	primary := make(map[string]netip.Addr)
 	unusable := make(map[string]error)
+	taken := make(map[netip.AddrPort]bool) // by instances that were heard of later
 	for _, f := range merge(links) {
 		r := record{app: d.self.app, instance: f.instance, port: f.port}
 		r.readTXT(f.txt)
-		if r.instance == d.self.instance || r.check() != nil || !d.group.accepts(&r) || !weDial(d.self.id(), r.id()) {
+		if r.instance == d.self.instance || r.check() != nil || !d.group.accepts(&r) {
+			continue
+		}
+		if claim(taken, &f) || !weDial(d.self.id(), r.id()) {
 			continue
 		}
 		if _, taken := next[r.id()]; taken {
@@ -93,6 +97,23 @@ func (d *directory) update(links [][]found) (events []event) {
 	events = append(changes(d.peers, next), events...)
 	d.peers, d.primary, d.unusable = next, primary, unusable
 	return events
+}
+
+// claim takes the addresses of an instance for it. Those that later instances have taken it loses: two sockets do not
+// share an address, so it was killed, or moved, and its records outlive it. It reports whether it has lost all that can
+// be dialed.
+func claim(taken map[netip.AddrPort]bool, f *found) (replaced bool) {
+	free := f.addrs[:0:0]
+	for _, a := range f.addrs {
+		addr := netip.AddrPortFrom(a.Unmap(), f.port)
+		if !taken[addr] {
+			free = append(free, a)
+			taken[addr] = true
+		}
+	}
+	replaced = len(free) < len(f.addrs) && len(candidates(free)) == 0
+	f.addrs = free
+	return replaced
 }
 
 // primaryOf is the address in the name of a peer without node.

@@ -31,7 +31,9 @@ func showEvents(events []event) (out []string) {
 func TestDirectory(t *testing.T) {
 	d := newDirectory(group{app: "default"}, recordOf("b0"))
 	b1, c1 := recordOf("b1"), recordOf("c1")
-	moved := b1
+	a9, b2 := recordOf("a9"), recordOf("b2") // one that dials us, one that we dial
+	moved, moved2 := b1, b2
+	moved2.port = 4444
 	moved.port = 4444
 	nodeX, nodeY := withNode(recordOf("d1"), "https://x/"), withNode(recordOf("d1"), "https://y/?cost=2")
 	restarted := withNode(recordOf("d0"), "https://x/")
@@ -61,6 +63,20 @@ func TestDirectory(t *testing.T) {
 		{"the new instance goes, the old is still there", [][]found{{heard(nodeX, 5, "10.0.0.4")}}, []string{"changed d1 https://x/"}},
 		{"another node", [][]found{{heard(nodeY, 7, "10.0.0.4")}}, []string{"lost d1 https://x/", "found d1 https://y/"}},
 		{"gone", nil, []string{"lost d1 https://y/"}},
+		{"a peer without node", [][]found{{heard(b1, 8, "10.0.0.2", "fe80::1")}}, []string{"found b1 moqt://10.0.0.2:4443 [10.0.0.2:4443]"}},
+		{"killed and started anew, its old instance is still there", [][]found{{heard(b1, 8, "10.0.0.2", "fe80::1"), heard(b2, 9, "10.0.0.2", "fe80::1")}}, []string{
+			"lost b1 moqt://10.0.0.2:4443 [10.0.0.2:4443]", "found b2 moqt://10.0.0.2:4443 [10.0.0.2:4443]",
+		}},
+		{"anew, and now it dials us", [][]found{{heard(b1, 8, "10.0.0.2"), heard(b2, 9, "10.0.0.2"), heard(a9, 10, "10.0.0.2")}}, []string{
+			"lost b2 moqt://10.0.0.2:4443 [10.0.0.2:4443]",
+		}},
+		{"one of two addresses in common", [][]found{{heard(b1, 8, "10.0.0.2", "10.0.0.3"), heard(b2, 9, "10.0.0.2")}}, []string{
+			"found b1 moqt://10.0.0.3:4443 [10.0.0.3:4443]", "found b2 moqt://10.0.0.2:4443 [10.0.0.2:4443]",
+		}},
+		{"another port", [][]found{{heard(b1, 8, "10.0.0.2"), heard(moved2, 9, "10.0.0.2")}}, []string{
+			"changed b1 moqt://10.0.0.2:4443 [10.0.0.2:4443]", "changed b2 moqt://10.0.0.2:4444 [10.0.0.2:4444]",
+		}},
+		{"gone", nil, []string{"lost b1 moqt://10.0.0.2:4443 [10.0.0.2:4443]", "lost b2 moqt://10.0.0.2:4444 [10.0.0.2:4444]"}},
 		{"only link-local", [][]found{{heard(b1, 8, "fe80::1")}}, []string{"unusable b1 "}},
 		{"said once", [][]found{{heard(b1, 8, "fe80::1")}}, nil},
 		{"better", [][]found{{heard(b1, 8, "fe80::1", "fd00::1")}}, []string{"found b1 moqt://[fd00::1]:4443 [[fd00::1]:4443]"}},
