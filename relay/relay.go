@@ -46,6 +46,7 @@ type Relay struct {
 
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
+	watchdog watchdog
 	selves   selfLog
 	book     *stats.Book    // nil = not counted by broadcast
 	wg       sync.WaitGroup // the accept loop and what it started
@@ -67,6 +68,7 @@ func New(cfg Config) (*Relay, error) {
 	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, closed: make(chan struct{}), failed: make(chan error, 1)}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.sessions.init()
+	r.watchdog.init()
 	hop, source := cfg.Hop, "configured"
 	if hop == 0 {
 		hop, source = randomHop(), "random"
@@ -94,6 +96,7 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	r.wg.Go(r.accept)
+	r.wg.Go(r.watchSessions)
 	if cfg.CacheHeadroom > 0 {
 		r.wg.Go(func() { r.sizeCache(r.life) })
 	}

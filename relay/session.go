@@ -110,9 +110,7 @@ func (r *Relay) serve(sess *lite.Session, l *live, peer origin.Peer, log *slog.L
 		"root", peer.Root, "publish", peer.Publish, "subscribe", peer.Subscribe)
 	h := r.origin.Attach(peer, sess)
 	r.sessions.add(l)
-	if l.peer {
-		defer r.watchdog(sess, h, l)()
-	}
+	defer r.watch(sess, h, l.dialed)()
 	release := r.hold(l, h, log)
 	ended := r.countBroadcasts(sess, l, peer.Root)
 	err := sess.Run(context.Background(), h, h.Interests())

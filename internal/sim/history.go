@@ -43,11 +43,9 @@ func newHistory(c *Cluster) *History {
 	return h
 }
 
-// How long the silent death of a relay or link, and of a client, takes to be noticed.
-const (
-	relayDeath  = 11 * time.Second // idle timeout and a second (C14)
-	clientDeath = 14 * time.Second // idle timeout, keep-alive and a second
-)
+// silentDeath is how long the death of a relay, link or client without a word takes to be noticed: the idle timeout and a
+// second (C14).
+const silentDeath = 11 * time.Second
 
 // quiet notes that something dies without a word, which will be noticed after a while.
 func (h *History) quiet(noticed time.Duration) {

@@ -206,3 +206,34 @@ func TestOppositePublishers(t *testing.T) {
 		leaving = true
 	})
 }
+
+// TestDeathIsNoticed kills what publishes, without a word: the relay that had accepted it knows after the idle timeout, be
+// it a client or a relay that public rules have let in like one (C14).
+func TestDeathIsNoticed(t *testing.T) {
+	const far = 1 // in a chain, relay 1 has dialed relay 0
+	for _, tt := range []struct {
+		name string
+		at   int
+		end  func(*sim.Cluster, *sim.Publisher)
+	}{
+		{"relay", far, func(c *sim.Cluster, _ *sim.Publisher) { c.Relays[far].Crash() }},
+		{"relay, one way", far, func(c *sim.Cluster, _ *sim.Publisher) { c.CutOneWay(far, 0) }},
+		{"client", 0, func(_ *sim.Cluster, p *sim.Publisher) { p.Crash() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := sim.Config{Topology: sim.Chain(2), Net: netsim.Link{Delay: 10 * time.Millisecond}}
+			cfg.Relay = func(_ int, r *sim.RelayConfig) { r.Plain = true }
+			in(t, cfg, func(t *testing.T, c *sim.Cluster) {
+				p := must(c.Publish(sim.PublisherConfig{Content: sim.Video("show"), Access: sim.Access{Relay: tt.at}}))(t)
+				w := must(c.Listen(sim.Access{}))(t)
+				c.Run(20 * time.Second)
+				began := time.Now()
+				tt.end(c, p)
+				c.Run(10500 * time.Millisecond)
+				if told := w.Told("show", began); len(told) != 1 || told[0].Active || told[0].At.Sub(began) < 6*time.Second {
+					t.Errorf("a watcher was told:%s", messages(told, began))
+				}
+			})
+		})
+	}
+}
