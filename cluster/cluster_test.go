@@ -167,6 +167,9 @@ func TestBackoffSequence(t *testing.T) {
 	})
 }
 
+// configured is the back-off of a relay whose configuration says nothing of it.
+var configured = backoff.Policy{Early: 5 * time.Second, For: 10 * time.Second}
+
 // TestPeerThatAcceptsThenCloses (faults 4): a session that is over at once, with or without an error, or after 9 s,
 // does not reset the pause; one of 11 s does.
 func TestPeerThatAcceptsThenCloses(t *testing.T) {
@@ -189,7 +192,7 @@ func TestPeerThatAcceptsThenCloses(t *testing.T) {
 					n := newNetwork()
 					n.lasts = tt.lasts
 					r := rand.New(rand.NewPCG(seed, 0))
-					c := cluster.New(cluster.Config{Dial: n.dial, Rand: r.Float64})
+					c := cluster.New(cluster.Config{Dial: n.dial, Rand: r.Float64, Backoff: configured})
 					defer c.Close()
 					c.Set(cluster.SourceConnect, []cluster.Entry{entry(t, "https://hub/")})
 					time.Sleep(5 * time.Minute)
@@ -251,7 +254,7 @@ func TestRedialsSpread(t *testing.T) {
 					return errGone
 				}
 				r := rand.New(rand.NewPCG(seed, uint64(i)))
-				c := cluster.New(cluster.Config{Dial: n.dial, Rand: r.Float64})
+				c := cluster.New(cluster.Config{Dial: n.dial, Rand: r.Float64, Backoff: configured})
 				defer c.Close()
 				c.Set(cluster.SourceConnect, []cluster.Entry{entry(t, "https://hub/")})
 				synctest.Wait()

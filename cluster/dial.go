@@ -82,11 +82,12 @@ func (d *dial) sharedToken() string {
 // rest records why the peer is not connected and sleeps until the next dial.
 func (d *dial) rest(ctx context.Context, err error) {
 	self := errors.Is(err, ErrSelf)
-	next := d.pause.Next
+	var pause time.Duration
 	if self {
-		next = d.pause.Last
+		pause = d.pause.Last()
+	} else {
+		pause = d.pause.Next(time.Now())
 	}
-	pause := next()
 	text := d.fail(err)
 	d.enterWaiting(pause)
 	log := d.log.With("err", text, "retry", pause.Round(time.Millisecond))

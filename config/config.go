@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/moqmesh/moqmesh/internal/backoff"
+
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
 	"github.com/moqmesh/moqmesh/lite/message"
@@ -66,10 +68,19 @@ type Connect struct {
 	TLS              ClientTLS
 }
 
-// Backoff shapes the pauses between dials of one peer, see cluster.Config; their last ceiling is not configurable.
+// Backoff shapes the pauses between dials of one peer (C10): their ceilings grow from Initial by Multiplier, stay within
+// Max for Timeout after the loss, and then grow on to backoff.DefaultMax.
 type Backoff struct {
 	Initial    time.Duration
 	Multiplier float64
+	Max        time.Duration
+	Timeout    time.Duration // 0 = Max bounds nothing
+}
+
+func (b Backoff) policy() backoff.Policy {
+	return backoff.Policy{
+		Initial: b.Initial, Multiplier: b.Multiplier, Max: max(b.Max, backoff.DefaultMax), Early: b.Max, For: b.Timeout,
+	}
 }
 
 // ClientTLS says whom a dial trusts and what it presents.

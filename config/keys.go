@@ -103,6 +103,14 @@ var connectKeys = []*key{
 		def: "2.0",
 		doc: "Growth of the longest pause per attempt.",
 	}, func(d *draft) *float64 { return &d.Connect.Backoff.Multiplier }, atLeast(1.0)),
+	newKey("connect.backoff.max", durationKind, about{
+		def: `"5s"`,
+		doc: "Longest pause of those that end within `timeout` of the loss of the peer. If it is more than 30s, also of those after it.",
+	}, func(d *draft) *time.Duration { return &d.Connect.Backoff.Max }, durationFrom(backoff.Floor)),
+	newKey("connect.backoff.timeout", durationKind, about{
+		def: `"10s"`,
+		doc: "How long pauses stay within `max`. A peer that is away for longer is dialed ever more rarely, but for ever. `0s` = not at all.",
+	}, func(d *draft) *time.Duration { return &d.Connect.Backoff.Timeout }),
 	newKey("connect.goaway.redirect", redirectKind, about{
 		def: `"same-host"`,
 		doc: "Which addresses in a peer's GOAWAY to follow: `same-host`, `follow` (any host) or `ignore`.",

@@ -35,6 +35,8 @@ var away = map[string][2]value{
 	"connect.version":             {{`"moq-lite-05"`, "moq-lite-05"}, {`["moq-lite-06"]`, "moq-lite-06"}},
 	"connect.backoff.initial":     {{`"50ms"`, "50ms"}, {`"2s"`, "2s"}},
 	"connect.backoff.multiplier":  {{`1`, "1"}, {`1.5`, "1.5"}},
+	"connect.backoff.max":         {{`"50ms"`, "50ms"}, {`"1m"`, "1m"}},
+	"connect.backoff.timeout":     {{`"0s"`, "0s"}, {`"1h"`, "1h"}},
 	"connect.goaway.redirect":     {{`"follow"`, "follow"}, {`"ignore"`, "ignore"}},
 	"connect.goaway.handover":     {{`"1s"`, "1s"}, {`"20s"`, "20s"}},
 	"connect.tls.root":            {{`["ca.pem"]`, "ca.pem"}, {`["a.pem", "b.pem"]`, "a.pem,b.pem"}},
@@ -267,7 +269,7 @@ func TestEveryFieldHasAKey(t *testing.T) {
 	}
 	// These two have a false or empty value that is the one away from the default, or a zero one that says nothing.
 	all["connect.tls.insecure"], all["connect.tls.system_roots"], all["listen.timeout"], all["drain_timeout"] = "true", "true", `"1s"`, `"1s"`
-	all["connect.race"], all["connect.resolution_delay"], all["quic.keep_alive"] = `"1s"`, `"1s"`, `"1s"`
+	all["connect.race"], all["connect.resolution_delay"], all["quic.keep_alive"], all["connect.backoff.timeout"] = `"1s"`, `"1s"`, `"1s"`, `"1s"`
 	all["cluster.connect"], all["cluster.node"] = `["https://a/"]`, `"us.example"`
 	c := mustLoad(t, document(t, nil, all), nil)
 	d := mustLoad(t, "auth.public = \"x/**\"\nlisten.tls.generate = \"x\"\n", nil)
@@ -329,7 +331,7 @@ func TestDefaults(t *testing.T) {
 		versions(c.Connect.Versions), c.Connect.Backoff, c.Connect.Redirect, c.Connect.HandoverDuration, c.Connect.TLS.SystemRoots, c.Connect.TLS.Insecure,
 		c.QUIC, c.Cluster.ID, c.Cluster.MaxHops, c.Web, c.Internal, c.Cache, c.Log.Level, c.DrainTimeout)
 	all := "[moq-lite-06 moq-lite-05 moq-lite-04 moq-lite-03 moq-lite-02 moq-lite-01]"
-	want := "[::]:443 " + all + " 10s [::]:0 250ms 50ms 30s " + all + " {1s 2} same-host 10s true false " +
+	want := "[::]:443 " + all + " 10s [::]:0 250ms 50ms 30s " + all + " {1s 2 5s 10s} same-host 10s true false " +
 		"{10s 3s 10000 67108864 0} 0 32 {  [] []} {} {50% 0 30s 0s} INFO 10s"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -460,6 +462,7 @@ func TestNames(t *testing.T) {
 		"connect.race":            {"connect-race", "MOQ_CONNECT_RACE"},
 		"connect.tls.root":        {"connect-tls-root", "MOQ_CONNECT_TLS_ROOT"},
 		"connect.backoff.initial": {"backoff-initial", "MOQ_BACKOFF_INITIAL"},
+		"connect.backoff.timeout": {"backoff-timeout", "MOQ_BACKOFF_TIMEOUT"},
 		"connect.goaway.redirect": {"goaway-redirect", "MOQ_CONNECT_GOAWAY_REDIRECT"},
 		"connect.goaway.handover": {"goaway-handover", "MOQ_CONNECT_GOAWAY_HANDOVER"},
 		"quic.idle_timeout":       {"quic-idle-timeout", "MOQ_QUIC_IDLE_TIMEOUT"},

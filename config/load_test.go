@@ -66,6 +66,8 @@ func TestMistyped(t *testing.T) {
 		"small window":           {"[quic]\nreceive_window = 1\n", []string{"relay.toml:2: quic.receive_window: 1 is not from 16384"}},
 		"shrinking backoff":      {"[connect.backoff]\nmultiplier = 0.5\n", []string{"relay.toml:2: connect.backoff.multiplier: 0.5 is less than 1"}},
 		"infinite backoff":       {"[connect.backoff]\nmultiplier = inf\n", []string{"relay.toml:2: connect.backoff.multiplier:"}},
+		"tiny longest pause":     {"[connect.backoff]\nmax = \"10ms\"\n", []string{"relay.toml:2: connect.backoff.max: less than 50ms"}},
+		"negative patience":      {"[connect.backoff]\ntimeout = \"-1s\"\n", []string{"relay.toml:2: connect.backoff.timeout:"}},
 		"tiny backoff":           {"[connect.backoff]\ninitial = \"10ms\"\n", []string{"relay.toml:2: connect.backoff.initial: less than 50ms"}},
 		"version":                {"[listen]\nversion = [\"moq-lite-06\", \"moq-lite-7\"]\n", []string{`relay.toml:2: listen.version: "moq-lite-7" is not one of`}},
 		"version not built":      {"[listen]\nversion = \"moq-transport-18\"\n", []string{`relay.toml:2: listen.version: "moq-transport-18" is not supported yet`}},

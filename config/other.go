@@ -18,8 +18,6 @@ type outside struct {
 var inert = []outside{
 	{name: "connect.url", why: "the relay itself connects to nothing; peers are listed in cluster.connect"},
 	{name: "connect.once", boolean: true, why: "peers are always dialed again", off: "false"},
-	{name: "connect.backoff.max", why: "the pauses between dials of a peer grow up to 30s, always"},
-	{name: "connect.backoff.timeout", why: "peers are dialed for ever"},
 	{name: "connect.websocket.enabled", boolean: true, why: "there is no fallback to WebSocket", off: "false"},
 	{name: "connect.websocket.delay", why: "there is no fallback to WebSocket"},
 	{name: "quic.send_window", why: "the QUIC library decides"},

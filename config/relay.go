@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/cluster"
-	"github.com/moqmesh/moqmesh/internal/backoff"
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/relay"
 	"github.com/moqmesh/moqmesh/route"
@@ -55,7 +54,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 		PeerList:     c.Cluster.PeerList,
 		Cluster: cluster.Config{
 			Token:   c.Cluster.TokenFile,
-			Backoff: backoff.Policy{Initial: c.Connect.Backoff.Initial, Multiplier: c.Connect.Backoff.Multiplier},
+			Backoff: c.Connect.Backoff.policy(),
 			Timeout: c.Connect.Timeout, Redirect: c.Connect.Redirect, Handover: c.Connect.HandoverDuration,
 		},
 		LAN: relay.LAN{

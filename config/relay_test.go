@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/config"
+	"github.com/moqmesh/moqmesh/internal/backoff"
 )
 
 // TestRelayGetsTheSettings sets what a relay cannot do without noticing away from its default and looks where it ends up.
@@ -16,6 +17,11 @@ tls.generate = ["localhost"]
 version = ["moq-lite-05"]
 [quic]
 idle_timeout = "7s"
+[connect.backoff]
+initial = "2s"
+multiplier = 3
+max = "7s"
+timeout = "20s"
 [cluster]
 id = 77
 max_hops = 9
@@ -38,6 +44,7 @@ public = "**"
 	if err != nil {
 		t.Fatal(err)
 	}
+	pauses := backoff.Policy{Initial: 2 * time.Second, Multiplier: 3, Max: 30 * time.Second, Early: 7 * time.Second, For: 20 * time.Second}
 	for what, ok := range map[string]bool{
 		"id":            r.Hop == 77,
 		"max_hops":      r.MaxHops == 9,
@@ -50,6 +57,7 @@ public = "**"
 		"versions":      len(r.Versions) == 1,
 		"idle (accept)": r.Listen.QUIC.IdleTimeout == 7*time.Second,
 		"idle (dial)":   r.Dial.QUIC.IdleTimeout == 7*time.Second,
+		"backoff":       r.Cluster.Backoff == pauses,
 		"auth":          r.Auth != nil,
 	} {
 		if !ok {
