@@ -77,12 +77,41 @@ func (v *viewer) view(ctx context.Context, cfg client.Config, slots chan struct{
 	select {
 	case err = <-ended:
 	case <-timeUp:
+		err = v.finish(ctx, ended)
 	case <-v.enough:
+		err = v.finish(ctx, ended)
 	case <-ctx.Done():
 	}
 	cancel()
 	<-reading
 	return err
+}
+
+// lateness is how long a viewer that has seen enough waits for groups under way.
+const lateness = 2 * time.Second
+
+// finish goes on until nothing is missing: the newest group comes first, so that when a viewer has had enough older ones
+// may still be under way. What is missing after some time is at fault.
+func (v *viewer) finish(ctx context.Context, ended <-chan error) error {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(lateness); !v.whole() && time.Now().Before(end); {
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+	return nil
+}
+
+// whole reports whether all that should have come by now has come.
+func (v *viewer) whole() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.check.Report(false).OK()
 }
 
 // subscribe connects, waits for the announcement, and subscribes.
