@@ -71,7 +71,7 @@ var relayMetrics = []metric{
 	contentMetric("moq_relay_stale_bytes_total", "Payload bytes that came or went too late.", func(c *ContentMetrics) uint64 { return c.StaleBytes }),
 	contentMetric("moq_relay_stale_frames_total", "Frames that came or went too late.", func(c *ContentMetrics) uint64 { return c.StaleFrames }),
 	contentMetric("moq_relay_stale_groups_total", "Groups that were cut because they were too old.", func(c *ContentMetrics) uint64 { return c.StaleGroups }),
-	contentMetric("moq_relay_stale_datagrams_total", "Datagrams that came or went too late.", func(c *ContentMetrics) uint64 { return c.StaleDatagrams }),
+	contentMetric("moq_relay_stale_datagrams_total", "Datagrams that came too late (subscriber), or that 64 newer ones replaced before they could be sent (publisher).", func(c *ContentMetrics) uint64 { return c.StaleDatagrams }),
 	contentMetric("moq_relay_fetches_total", "Fetches of single groups.", func(c *ContentMetrics) uint64 { return c.Fetches }),
 	contentMetric("moq_relay_announces_started_total", "Broadcasts announced.", func(c *ContentMetrics) uint64 { return c.AnnouncesStarted }),
 	contentMetric("moq_relay_announces_ended_total", "Announcements ended.", func(c *ContentMetrics) uint64 { return c.AnnouncesEnded }),

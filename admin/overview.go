@@ -94,6 +94,7 @@ type TrackEntry struct {
 	Path    string `json:"path"`
 	Track   string `json:"track"`
 	Session uint64 `json:"session,omitempty"` // where it comes from
+	Copies  int64  `json:"copies"`            // upstream subscriptions
 	Readers int64  `json:"readers"`
 	Groups  int    `json:"groups"`
 	Bytes   int64  `json:"bytes"`

@@ -178,7 +178,7 @@ func (u *upstream) admitLocked(sequence uint64) error {
 // datagram passes a datagram on.
 func (u *upstream) datagram(m message.Datagram) {
 	if u.admit(m.Sequence) != nil {
-		u.received.staleDatagram(len(m.Payload))
+		u.received.staleDatagrams(1, uint64(len(m.Payload)))
 		return
 	}
 	u.received.datagram(len(m.Payload))

@@ -64,10 +64,11 @@ func (c count) stale(groups, frames, bytes int) {
 	})
 }
 
-func (c count) staleDatagram(bytes int) {
+// staleDatagrams counts datagrams that came too late, or that newer ones replaced before they could be sent.
+func (c count) staleDatagrams(n, bytes uint64) {
 	c.each(func(t *session.Traffic) {
-		t.StaleDatagrams.Add(1)
-		t.StaleBytes.Add(uint64(bytes))
+		t.StaleDatagrams.Add(n)
+		t.StaleBytes.Add(bytes)
 	})
 }
 

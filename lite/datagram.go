@@ -74,6 +74,9 @@ func (sv *serving) nextDatagram() (media.Datagram, bool) {
 // sendDatagram sends one datagram. What is larger than the connection carries now is dropped, as is everything that
 // cannot be sent: datagrams are never repeated (moq-lite 5.13).
 func (sv *serving) sendDatagram(buf *scratch, d media.Datagram) {
+	if d.Missed > 0 {
+		sv.sent.staleDatagrams(d.Missed, d.MissedBytes)
+	}
 	m := message.Datagram{Subscribe: sv.id, Sequence: d.Group, Timestamp: d.Timestamp, Payload: d.Payload}
 	b, err := m.Append(buf.joined[:0], sv.s.version)
 	if err != nil {

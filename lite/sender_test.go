@@ -321,6 +321,32 @@ func TestBlockedDatagramDoesNotHoldUpGroups(t *testing.T) {
 	})
 }
 
+// TestLostDatagramsAreCounted: what newer datagrams replace while SendDatagram blocks went too late.
+func TestLostDatagramsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientConn, serverConn := peertest.Pair(peertest.Options{Client: transport.Info{Protocol: message.Lite06.Token()}})
+		full := &fullConn{Conn: serverConn, release: make(chan struct{})}
+		r := start(t, message.Lite06, options{}, clientConn, full, lite.Accept).greet()
+		c := r.content()
+		c.copy.Start(0)
+		r.ask(0, message.Bounds{}).Want(message.SubscribeStart{}).AnyStop()
+		c.copy.Datagram(0, 0, []byte("a"))
+		synctest.Wait() // a is being sent
+		for g := range uint64(media.DatagramRing + 5) {
+			c.copy.Datagram(1+g, 0, []byte("bc"))
+		}
+		close(full.release)
+		synctest.Wait()
+		sent := &r.up.Counters().Sent
+		if n, bytes := sent.StaleDatagrams.Load(), sent.StaleBytes.Load(); n != 5 || bytes != 10 {
+			t.Errorf("%d datagrams of %d bytes were lost, want 5 of 10", n, bytes)
+		}
+		if n, bytes := sent.Datagrams.Load(), sent.Bytes.Load(); n != 1+media.DatagramRing || bytes != 1+2*media.DatagramRing {
+			t.Errorf("%d datagrams of %d bytes were sent", n, bytes)
+		}
+	})
+}
+
 // fullConn has a datagram queue that is full until release is closed.
 type fullConn struct {
 	*peertest.Conn

@@ -16,7 +16,14 @@ type claims struct {
 	dropped  spans // declared as not coming
 	newest   uint64
 	any      bool
+	// behind counts groups that were refused because readers are past them, each newer than the one before, while the copy
+	// had brought nothing else; past is the newest.
+	behind uint64
+	past   uint64
 }
+
+// behindSome is how many groups show that a copy is behind, and not that a few crossed our request.
+const behindSome = 3
 
 // lowest returns the lowest group that the copy may bring.
 func (c *claims) lowest() uint64 {
@@ -39,11 +46,17 @@ func (c *claims) admit(seq uint64) error {
 	return nil
 }
 
-// refuse notes that a group was refused with err.
-func (c *claims) refuse(seq uint64, err error) {
-	if errors.Is(err, ErrPastEnd) && (!c.ended || seq < c.end) {
-		c.stopped = true
+// refuse notes that a group was refused with err. It reports whether that shows that the copy is behind.
+func (c *claims) refuse(seq uint64, err error) (behind bool) {
+	switch {
+	case errors.Is(err, ErrPastEnd):
+		c.stopped = c.stopped || !c.ended || seq < c.end
+	case (errors.Is(err, ErrBelowStart) || errors.Is(err, ErrOld)) && !c.any && (c.behind == 0 || seq > c.past):
+		c.past = seq
+		c.behind++
+		return c.behind == behindSome
 	}
+	return false
 }
 
 // begin notes that a group arrived.

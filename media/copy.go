@@ -159,6 +159,10 @@ type CopyState struct {
 	Limit   uint64 // just after the newest open group: the end of an old copy (F28); 0 if none is open
 	Stopped bool   // a group was refused because of Limit; the publisher will not send it again
 	Frames  uint64 // that it has brought, and nobody before
+	// Behind says that it has sent some groups, up to Past, all of which readers are past: its publisher lags far behind, or
+	// its numbers have started over (F2).
+	Behind bool
+	Past   uint64
 }
 
 // State returns a snapshot.
@@ -169,6 +173,7 @@ func (c *Copy) State() CopyState {
 	s := CopyState{
 		Started: c.claims.declared, Start: c.claims.lowest(), Begun: c.claims.any, Newest: c.claims.newest,
 		Ended: c.claims.ended, End: c.claims.end, Open: len(c.writers), Stopped: c.claims.stopped, Frames: c.frames,
+		Behind: c.claims.behind >= behindSome && !c.claims.any, Past: c.claims.past,
 	}
 	for _, w := range c.writers {
 		s.Limit = max(s.Limit, w.g.seq+1)
@@ -199,15 +204,16 @@ func (c *Copy) begin(seq, frame uint64, wk *wakes) (*GroupWriter, error) {
 	case t.ended && seq >= t.end:
 		return nil, ErrPastEnd
 	}
-	if err := c.claims.admit(seq); err != nil {
-		c.claims.refuse(seq, err)
-		return nil, err
-	}
 	g := t.index.get(seq)
-	if g == nil {
-		if err := t.accepts(seq); err != nil {
-			return nil, err
+	err := c.claims.admit(seq)
+	if err == nil && g == nil {
+		err = t.accepts(seq)
+	}
+	if err != nil {
+		if c.claims.refuse(seq, err) {
+			wk.copy(c)
 		}
+		return nil, err
 	}
 	c.claims.begin(seq)
 	c.stir()

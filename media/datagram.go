@@ -7,6 +7,9 @@ type Datagram struct {
 	Group     uint64
 	Timestamp uint64
 	Payload   []byte
+	// Missed datagrams, of MissedBytes of payload, were overwritten by newer ones before the reader came for them, since the
+	// last one that it took. Whether they were in its range is not known any more.
+	Missed, MissedBytes uint64
 }
 
 // maxDatagram is the largest payload taken, in bytes (moq-lite 10).
@@ -14,11 +17,19 @@ const maxDatagram = 65535
 
 // datagramRing holds the last datagrams of a track (F17).
 type datagramRing struct {
-	ring  []Datagram // at most DatagramRing
-	count uint64     // how many there were
+	ring  []datagramEntry // at most DatagramRing
+	count uint64          // how many there were
+	bytes uint64          // of payload of all of them
 }
 
-func (d *datagramRing) push(g Datagram) {
+type datagramEntry struct {
+	Datagram
+	before uint64 // bytes of payload of all earlier ones
+}
+
+func (d *datagramRing) push(dg Datagram) {
+	g := datagramEntry{dg, d.bytes}
+	d.bytes += uint64(len(dg.Payload))
 	if len(d.ring) < DatagramRing {
 		d.ring = append(d.ring, g)
 	} else {
@@ -46,7 +57,7 @@ func (c *Copy) Datagram(seq, ts uint64, payload []byte) {
 		c.frames++
 		c.ring(wk)
 		t.ledger.finish(seq)
-		t.datagrams.push(Datagram{seq, c.stamp(ts), slices.Clone(payload)})
+		t.datagrams.push(Datagram{Group: seq, Timestamp: c.stamp(ts), Payload: slices.Clone(payload)})
 		wk.everyone(t)
 	})
 }
@@ -62,10 +73,17 @@ func (r *Reader) NextDatagram() (Datagram, bool) {
 		return Datagram{}, false
 	}
 	r.pin()
-	r.datagrams = max(r.datagrams, d.count-uint64(len(d.ring)))
+	var missed, missedBytes uint64
+	if oldest := d.count - uint64(len(d.ring)); r.datagrams < oldest {
+		missed, missedBytes = oldest-r.datagrams, d.ring[oldest%DatagramRing].before-r.datagramBytes
+		r.datagrams = oldest
+	}
 	for r.datagrams < d.count {
-		g := d.ring[r.datagrams%DatagramRing]
+		e := &d.ring[r.datagrams%DatagramRing]
+		g := e.Datagram
+		g.Missed, g.MissedBytes = missed, missedBytes
 		r.datagrams++
+		r.datagramBytes = e.before + uint64(len(g.Payload))
 		if v := r.view(); v.covers(g.Group) && v.first(g.Group) == 0 && !r.taken.has(g.Group) {
 			r.taken.add(g.Group, g.Group)
 			return g, true

@@ -69,15 +69,45 @@ func TestDatagrams(t *testing.T) {
 	v.read().got(14)
 }
 
+// TestDatagramRing: a reader that is too slow loses the oldest, and learns how many and how much.
 func TestDatagramRing(t *testing.T) {
 	r := newRig(t)
 	c := r.track.NewCopy(nil)
 	v := r.view(from(2, at(0, 0)))
-	for seq := range uint64(100) {
-		c.Datagram(seq, seq, nil)
+	seq := uint64(0)
+	push := func(n int) {
+		for range n {
+			c.Datagram(seq, seq, make([]byte, 10+seq%3))
+			seq++
+		}
 	}
-	got := datagrams(v.reader)
-	if len(got) != media.DatagramRing || got[0] != 100-media.DatagramRing || got[len(got)-1] != 99 {
-		t.Errorf("%d datagrams: %v", len(got), got)
+	size := func(from, to uint64) (n uint64) {
+		for s := from; s < to; s++ {
+			n += 10 + s%3
+		}
+		return n
+	}
+	take := func(first, last, missed uint64) {
+		t.Helper()
+		for want := first; want <= last; want++ {
+			d, ok := v.reader.NextDatagram()
+			bytes := size(want-missed, want)
+			if !ok || d.Group != want || d.Missed != missed || d.MissedBytes != bytes {
+				t.Fatalf("group %d (%v), %d of %d bytes missed, want group %d, %d of %d", d.Group, ok, d.Missed, d.MissedBytes, want, missed, bytes)
+			}
+			missed = 0
+		}
+	}
+	push(5)
+	take(0, 4, 0)
+	push(100)
+	const ring = media.DatagramRing
+	take(105-ring, 104, 100-ring)
+	push(3)
+	take(105, 105, 0)
+	push(ring)
+	take(108, 107+ring, 2)
+	if d, ok := v.reader.NextDatagram(); ok {
+		t.Errorf("one more: %+v", d)
 	}
 }

@@ -33,7 +33,9 @@ type Reader struct {
 	fresh   []*group
 	seen    uint64 // arrivals looked at
 
-	datagrams uint64 // datagrams looked at
+	datagrams uint64 // datagrams looked at or missed
+	// datagramBytes is the payload of these.
+	datagramBytes uint64
 }
 
 // adopt takes preferences over.

@@ -66,7 +66,7 @@ func (t *Track) NewReader(sub Subscription, w Waker) *Reader {
 	if sub.Start != nil {
 		r.start, r.fixed = *sub.Start, true
 	}
-	r.datagrams = t.datagrams.count
+	r.datagrams, r.datagramBytes = t.datagrams.count, t.datagrams.bytes
 	r.slot = len(t.readers)
 	t.readers = append(t.readers, r)
 	t.roster = nil

@@ -66,6 +66,16 @@ func (c *core) copyFor(t source, ok bool) {
 	}
 }
 
+// subscriptions counts the copies that have been asked for.
+func (c *core) subscriptions() (n int) {
+	for _, u := range c.copies {
+		if u.phase != reserved {
+			n++
+		}
+	}
+	return n
+}
+
 // reserve makes the place of a copy in the track, so that readers of open groups wait for it (F33).
 func (c *core) reserve(t source) *upstreamCopy {
 	for len(c.copies) >= maxCopies { // F35: cutting loses nothing

@@ -27,6 +27,7 @@ type TrackInfo struct {
 	Track   string `json:"track"`
 	Without uint64 `json:"without,omitempty"` // the hop through which no route is used (F21)
 	Session uint64 `json:"session,omitempty"` // Peer.ID of the source that serves, or served last
+	Copies  int64  `json:"copies"`            // upstream subscriptions: two while one takes over from another, or is asked beside it
 	Readers int64  `json:"readers"`
 	Groups  int    `json:"groups"` // cached
 	Bytes   int64  `json:"bytes"`  // of them
@@ -70,7 +71,7 @@ func (o *Origin) Tracks() []TrackInfo {
 	out := make([]TrackInfo, 0, len(tracks))
 	for _, t := range tracks {
 		info := TrackInfo{
-			Path: t.key.path, Track: t.name, Without: uint64(t.key.horizon.Hop), Readers: t.readers.Load(),
+			Path: t.key.path, Track: t.name, Without: uint64(t.key.horizon.Hop), Readers: t.readers.Load(), Copies: t.copies.Load(),
 		}
 		if src := t.source.Load(); src != nil {
 			info.Session = src.via.peer.ID

@@ -35,6 +35,7 @@ type track struct {
 	media   atomic.Pointer[media.Track]
 	source  atomic.Pointer[source]
 	readers atomic.Int64
+	copies  atomic.Int64 // upstream subscriptions
 	// priority is the highest of its readers.
 	priority atomic.Uint32
 
@@ -57,7 +58,8 @@ type track struct {
 	told    demandChanged
 	moves   uint64 // of the audience, as far as they matter
 	rests   bool
-	err     error // why the track has failed
+	behind  time.Time // of the last line about a copy that is behind
+	err     error     // why the track has failed
 }
 
 // trackMessage is what a track is told by requests and readers.
@@ -213,6 +215,7 @@ func (t *track) woken() {
 	}
 	for id, w := range t.wakers {
 		if w.news.CompareAndSwap(true, false) {
+			t.sayBehind(id)
 			t.apply(copyMoved{id})
 		}
 	}
@@ -240,6 +243,7 @@ func (t *track) apply(ev event) {
 		t.admit()
 	}
 	t.expelled()
+	t.copies.Store(int64(t.core.subscriptions()))
 	if len(t.wakers) > len(t.core.copies) {
 		maps.DeleteFunc(t.wakers, func(id copyID, _ *copyWaker) bool { return t.core.byID(id) == nil })
 	}

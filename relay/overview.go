@@ -153,7 +153,7 @@ func (r *Relay) overviewTracks() []admin.TrackEntry {
 	out := make([]admin.TrackEntry, 0, min(len(all), admin.ListLimit))
 	for _, a := range all[:cap(out)] {
 		out = append(out, admin.TrackEntry{
-			Path: a.Path, Track: a.Track, Session: a.Session, Readers: a.Readers, Groups: a.Groups, Bytes: a.Bytes,
+			Path: a.Path, Track: a.Track, Session: a.Session, Copies: a.Copies, Readers: a.Readers, Groups: a.Groups, Bytes: a.Bytes,
 		})
 	}
 	return out

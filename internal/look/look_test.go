@@ -37,7 +37,7 @@ func overview(n int) admin.Overview {
 		Accepted: []admin.Link{{Session: 4, Remote: "192.0.2.9:1", Version: "moq-lite-05", Cost: 1, PeerCost: 1}},
 		List:     &admin.PeerList{Source: "https://api.example", Peers: 1, Error: "status 500"},
 		Routes:   []admin.RouteEntry{{Prefix: "demo\x1b[2J", Hops: []uint64{9, 8}, Cost: 6, Session: 3, Source: "peer", Live: false}},
-		Tracks:   []admin.TrackEntry{{Path: "demo", Track: "video", Readers: 24, Session: 3, Groups: 2, Bytes: 2048}},
+		Tracks:   []admin.TrackEntry{{Path: "demo", Track: "video", Readers: 24, Copies: 2, Session: 3, Groups: 2, Bytes: 2048}},
 		Sessions: sessions(sent),
 	}
 }
@@ -88,7 +88,7 @@ func TestStatus(t *testing.T) {
 		"peer list https://api.example: 1 peers, CANNOT BE USED: status 500\n",
 		"https://b.example/  connected", "moq-lite-06  5     6       12.3ms  1.50%  4.0 KiB  10 B",
 		"https://c.example/  waiting, dials in 9s  1h 0m  connect_api", "0s ago: no?route",
-		"192.0.2.9:1", "demo?[2J  9 8        6     3        peer     stale", "demo       video  24       session 3  2       2.0 KiB",
+		"192.0.2.9:1", "demo?[2J  9 8        6     3        peer     stale", "demo       video  24       2       session 3  2       2.0 KiB",
 		"and 5 more\n")
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("a name steers the terminal")

@@ -217,13 +217,13 @@ func trackTable(o *admin.Overview) string {
 	}
 	list := slices.Clone(o.Tracks)
 	slices.SortStableFunc(list, func(a, b admin.TrackEntry) int { return cmp.Compare(b.Readers, a.Readers) })
-	t := newTable("BROADCAST", "TRACK", "READERS", "FROM", "GROUPS", "CACHED")
+	t := newTable("BROADCAST", "TRACK", "READERS", "COPIES", "FROM", "GROUPS", "CACHED")
 	for _, a := range first(list) {
 		from := ""
 		if a.Session != 0 {
 			from = fmt.Sprint("session ", a.Session)
 		}
-		t.row(a.Path, a.Track, a.Readers, from, a.Groups, admin.Bytes(uint64(max(0, a.Bytes))))
+		t.row(a.Path, a.Track, a.Readers, a.Copies, from, a.Groups, admin.Bytes(uint64(max(0, a.Bytes))))
 	}
 	return "\n" + t.text(len(list))
 }

@@ -29,6 +29,7 @@ func dead(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 9, 0, byte(i)})
 type lookups struct {
 	addrs map[string][]netip.Addr // by network
 	delay map[string]time.Duration
+	fail  map[string]error
 	calls atomic.Int32
 }
 
@@ -40,6 +41,9 @@ func (l *lookups) LookupNetIP(ctx context.Context, network, host string) ([]neti
 	case <-timer.C:
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if err := l.fail[network]; err != nil {
+		return nil, err
 	}
 	if len(l.addrs[network]) == 0 {
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
@@ -224,6 +228,34 @@ func TestDialErrors(t *testing.T) {
 	_ = d.Close()
 	if _, err := d.Dial(t.Context(), target(t, "moqt://127.0.0.1/")); !errors.Is(err, endpoint.ErrDialerClosed) {
 		t.Errorf("closed dialer: %v", err)
+	}
+}
+
+// TestLookupErrors: what went wrong with both families is said once.
+func TestLookupErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail map[string]error
+		want string
+	}{
+		"alike":     {map[string]error{}, "dial moqt://relay.example:443: lookup relay.example: no such host"},
+		"different": {map[string]error{"ip4": errTest}, "lookup relay.example: no such host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := must(endpoint.NewDialer(endpoint.DialConfig{
+				Addr: "127.0.0.1:0", Protocols: tokens, Resolver: &lookups{fail: test.fail},
+			}))(t)
+			defer d.Close()
+			_, err := d.Dial(t.Context(), target(t, "moqt://relay.example/"))
+			text := fmt.Sprint(err)
+			if strings.Count(text, "no such host") != 1 || !strings.Contains(text, test.want) {
+				t.Errorf("error %q", text)
+			}
+			for _, err := range test.fail {
+				if !strings.Contains(text, err.Error()) {
+					t.Errorf("%q says nothing of %q", text, err)
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -224,7 +225,18 @@ func (r *racer) failure() error {
 	case len(r.errs) > 0:
 		return errors.Join(r.errs...)
 	case len(r.dnsErrs) > 0:
-		return errors.Join(r.dnsErrs...)
+		return errors.Join(distinct(r.dnsErrs)...)
 	}
 	return ErrNoAddress
+}
+
+// distinct leaves out errors that say the same as one before: both families of addresses are asked about, and mostly fail
+// alike.
+func distinct(errs []error) (out []error) {
+	for _, err := range errs {
+		if !slices.ContainsFunc(out, func(e error) bool { return e.Error() == err.Error() }) {
+			out = append(out, err)
+		}
+	}
+	return out
 }
