@@ -39,7 +39,8 @@ type hedge struct {
 	copy  copyID // 0 = not subscribed yet
 	since time.Time
 	// brought is when it brought a frame that readers lacked; won, that the first source did not come right behind it: when
-	// a publisher ends a pause, frames take both ways at once, and who is first says nothing.
+	// a publisher ends a pause, frames take both ways at once, and who is first says nothing. Over two ways of one length
+	// that is a toss for each frame, and the hedge may be a hair ahead with several in a row.
 	brought time.Time
 	won     bool
 	// again is since when the first source flows again; zero = it is silent.
@@ -136,6 +137,7 @@ func (c *core) tend() {
 		if sure.Before(h.look) {
 			h.look = sure
 		}
+	case first != nil && c.rightBehind(first, u):
 	default:
 		c.win()
 	}
@@ -184,10 +186,12 @@ func (c *core) keepsUp(first, u *upstreamCopy) bool {
 	case h.again.IsZero():
 		h.again = c.now
 	}
-	if c.now.Sub(h.again) < h.floor || u == nil {
-		return false
-	}
-	return first.media.State().Newest >= u.media.State().Newest
+	return c.now.Sub(h.again) >= h.floor && c.rightBehind(first, u)
+}
+
+// rightBehind says whether the first copy flows again, after its silence, and in the same group as the hedge or further.
+func (c *core) rightBehind(first, u *upstreamCopy) bool {
+	return u != nil && !c.hedge.again.IsZero() && first.media.State().Newest >= u.media.State().Newest
 }
 
 // giveUp ends a hedge that is of no more use, if it was of any.
