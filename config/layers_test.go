@@ -91,6 +91,7 @@ var away = map[string][2]value{
 	"limits.handshakes":           {{`1`, "1"}, {`2`, "2"}},
 	"limits.sessions_per_address": {{`1`, "1"}, {`2`, "2"}},
 	"limits.announcements":        {{`1`, "1"}, {`2`, "2"}},
+	"limits.announce_rate":        {{`1`, "1"}, {`2`, "2"}},
 	"limits.announce_streams":     {{`1`, "1"}, {`2`, "2"}},
 	"limits.subscriptions":        {{`1`, "1"}, {`2`, "2"}},
 	"limits.metadata":             {{`"1MiB"`, "1MiB"}, {`4096`, "4096"}},

@@ -11,6 +11,7 @@ type Limits struct {
 	SessionsPerAddress uint64 // of one IPv4 address or IPv6 /64
 	// The rest is per session.
 	Announcements   uint64
+	AnnounceRate    uint64 // changes a second
 	AnnounceStreams uint64
 	Subscriptions   uint64 // in each direction
 	Metadata        uint64 // bytes of names
@@ -33,6 +34,10 @@ var limitKeys = []*key{
 		def: "100000",
 		doc: "Live announcements of one session. One more ends it.",
 	}, func(d *draft) *uint64 { return &d.Limits.Announcements }, between(uint64(1), mostLimit)),
+	newKey("limits.announce_rate", numberKind, about{
+		def: "1000",
+		doc: "Changes a second of what one session announces, after ten seconds' worth at once; a relay of the cluster may ten times as many. More wait. Withdrawals do not count, nor what makes a session announce more than ever before.",
+	}, func(d *draft) *uint64 { return &d.Limits.AnnounceRate }, between(uint64(1), 1_000_000)),
 	newKey("limits.announce_streams", numberKind, about{
 		def: "1000",
 		doc: "Prefixes that one session may follow at the same time. More are refused.",

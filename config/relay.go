@@ -42,6 +42,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: cmp.Or(c.Stats.Node, c.Cluster.Node.Key()), Self: c.Cluster.Node,
 		Listen:       c.Limits.listener(endpoint.Config{Addr: c.Listen.Bind, QUIC: quic}),
 		Limits:       c.Limits.session(),
+		AnnounceRate: int(c.Limits.AnnounceRate),
 		Certificates: tlsconf.Config{Pairs: pairs(c.Listen.TLS.Pairs), Generate: c.Listen.TLS.Generate},
 		Versions:     c.Listen.Versions,
 		Handshake:    orNever(c.Listen.Timeout),

@@ -30,6 +30,9 @@ tier = "mesh"
 connect = ["https://peer.example/?cost=3"]
 [internal]
 listen = "127.0.0.1:9"
+[limits]
+announcements = 5
+announce_rate = 6
 [cache]
 capacity = "1MiB"
 duration = "12s"
@@ -59,6 +62,8 @@ public = "**"
 		"idle (dial)":   r.Dial.QUIC.IdleTimeout == 7*time.Second,
 		"backoff":       r.Cluster.Backoff == pauses,
 		"auth":          r.Auth != nil,
+		"announcements": r.Limits.Announcements == 5,
+		"announce_rate": r.AnnounceRate == 6,
 	} {
 		if !ok {
 			t.Errorf("%s does not reach the relay", what)

@@ -157,8 +157,12 @@ func decodeViolation(err error) error {
 	return err
 }
 
-// apply carries out one announcement.
+// apply carries out one announcement. The host may take its time for each: what a peer that is gone has announced and we have
+// not come to is left out, its withdrawals are not.
 func (l *listener) apply(m message.Announce) error {
+	if ctx := l.s.conn.Context(); m.Kind != message.AnnounceEnd && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	switch m.Kind {
 	case message.AnnounceStart:
 		id, live := l.names[m.Suffix]

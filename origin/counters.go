@@ -8,6 +8,7 @@ type counters struct {
 	subscriptions, failovers, refusals, mismatches               atomic.Uint64
 	infos, fetches                                               atomic.Uint64
 	hedges, hedgesWon, hedgesNeedless, hedgesRefused             atomic.Uint64
+	paced                                                        atomic.Uint64
 }
 
 // Counters is a snapshot of an origin's totals. The first group are levels, the others only grow.
@@ -31,4 +32,6 @@ type Counters struct {
 	// Hedges are second sources that were asked because the first had fallen silent. HedgesWon have delivered a frame that
 	// readers lacked, HedgesNeedless ended without, HedgesRefused were not accepted or died.
 	Hedges, HedgesWon, HedgesNeedless, HedgesRefused uint64
+	// Slowed are announcements that had to wait, see Config.AnnounceRate.
+	Slowed uint64
 }

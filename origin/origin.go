@@ -40,6 +40,10 @@ type Config struct {
 	Cache *media.Cache
 	// Limits: advertisements and announce streams of one session, tracks in all; 0 = the default.
 	Adverts, Feeds, Tracks int
+	// AnnounceRate is how often a second one session may change what it announces, without what makes it announce more
+	// than ever before, and after ten seconds' worth at once; what comes faster waits. A relay of the cluster may ten times
+	// as often, what is published in this process always. 0 = 1000.
+	AnnounceRate int
 	// Linger is how long a track stays after its last reader (F16); 0 = 30 s.
 	Linger time.Duration
 	// RequestTimeout bounds what is asked of a peer, and what is asked of us; 0 = 10 s.
@@ -69,6 +73,7 @@ func (cfg *Config) fill() {
 	cfg.Adverts = orDefault(cfg.Adverts, DefaultAdverts)
 	cfg.Feeds = orDefault(cfg.Feeds, DefaultFeeds)
 	cfg.Tracks = orDefault(cfg.Tracks, DefaultTracks)
+	cfg.AnnounceRate = orDefault(cfg.AnnounceRate, DefaultAnnounceRate)
 	cfg.Linger = orDefault(cfg.Linger, media.Linger)
 	cfg.IdleTimeout = orDefault(cfg.IdleTimeout, DefaultIdleTimeout)
 	cfg.RequestTimeout = orDefault(cfg.RequestTimeout, DefaultRequestTimeout)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
@@ -51,6 +52,7 @@ type Session struct {
 	// hearing belongs to the beat.
 	hearing hearing
 	grant   atomic.Pointer[grant]
+	pace    pace
 	// life ends when the session is detached; what was asked of it ends with it.
 	life context.Context
 	stop context.CancelCauseFunc
@@ -78,6 +80,7 @@ func (o *Origin) Attach(p Peer, up session.Upstream) *Session {
 		s.caps = up.Caps()
 	}
 	s.grant.Store(&grant{p.Publish, p.Subscribe})
+	s.pace.every = o.paceOf(&p)
 	m := &attach{s: s, reply: make(chan error, 1)}
 	if err, dead := call(o, m.reply, m); err != nil || dead != nil {
 		s.end(net.ErrClosed)
@@ -120,18 +123,24 @@ func (s *Session) Close(err error) {
 	_, _ = call(s.o, m.reply, m) // a closed origin has no session
 }
 
-// Announce implements session.Handler.
+// Announce implements session.Handler. It blocks while the session announces too fast, see Config.AnnounceRate.
 func (s *Session) Announce(id session.AdvertID, ad session.Advertisement) error {
 	if s.up == nil {
 		return fmt.Errorf("%w: the session cannot publish", session.ErrUnauthorized)
+	}
+	if err := s.await(s.pace.announced(time.Now())); err != nil {
+		return err
 	}
 	return s.advertise(&route.Announce{
 		Session: s.id, Advert: advertID(id), Prefix: paths.Join(s.peer.Root, ad.Prefix), Advertised: advertised(&ad),
 	})
 }
 
-// Reannounce implements session.Handler.
+// Reannounce implements session.Handler. It blocks as Announce does.
 func (s *Session) Reannounce(id session.AdvertID, ad session.Advertisement) error {
+	if err := s.await(s.pace.changed(time.Now())); err != nil {
+		return err
+	}
 	return s.advertise(&route.Update{Session: s.id, Advert: advertID(id), Advertised: advertised(&ad)})
 }
 
@@ -146,6 +155,7 @@ func (s *Session) advertise(e route.Event) error {
 
 // Withdraw implements session.Handler.
 func (s *Session) Withdraw(id session.AdvertID, explicit bool) {
+	s.pace.withdrawn()
 	_ = s.o.send(&withdraw{s, advertID(id), explicit}) // nothing is left to withdraw in a closed origin
 }
 

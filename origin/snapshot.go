@@ -111,6 +111,8 @@ func (o *Origin) Counters() Counters {
 
 		Hedges: n.hedges.Load(), HedgesWon: n.hedgesWon.Load(), HedgesNeedless: n.hedgesNeedless.Load(),
 		HedgesRefused: n.hedgesRefused.Load(),
+
+		Slowed: n.paced.Load(),
 	}
 }
 

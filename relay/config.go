@@ -56,6 +56,8 @@ type Config struct {
 
 	// Limits bound what one session can make the relay hold. Those of connections are in Listen.
 	Limits lite.Limits
+	// AnnounceRate bounds how often a second one session may change what it announces, see origin.Config; 0 = 1000.
+	AnnounceRate int
 
 	// Auth admits everybody else. Where it is an auth.Leaser it is asked again about sessions, and told of their ends;
 	// if it has a method Close() the relay calls it in the end.

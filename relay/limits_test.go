@@ -19,6 +19,7 @@ func limited(t *testing.T) *Relay {
 	t.Helper()
 	return start(t, func(c *Config) {
 		c.Limits = lite.Limits{Announcements: 3, AnnounceStreams: 2, Subscriptions: 2, Metadata: 2000}
+		c.AnnounceRate = 1
 		c.Listen.MaxPerAddr, c.Listen.Exempt = 4, func(netip.Addr) bool { return false }
 		c.Internal, c.Web.HTTP = "127.0.0.1:0", "127.0.0.1:0"
 	})
@@ -72,6 +73,32 @@ func eachLimit(t *testing.T, carrier string) {
 		}
 		turnedAway(t, r, "announcements")
 		waitFor(t, 5*time.Second, "the withdrawals", func() bool { return names(r) == "fine" })
+	})
+	t.Run("announce rate", func(t *testing.T) {
+		c := dial(t, r, carrier, "/")
+		b, err := c.Publish("fast")
+		if err != nil {
+			t.Fatal(err)
+		}
+		price := func() uint64 {
+			for _, route := range r.Origin().Routes() {
+				if route.Prefix == "fast" {
+					return route.Warm
+				}
+			}
+			return 0
+		}
+		// Ten updates may come at once, and the last one waits a second for each that is too many.
+		for i := range uint64(12) {
+			if err := b.Announce(route.Cost{Warm: i, Cold: i}); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, 5*time.Second, "the price", func() bool { return price() == i+1 })
+		}
+		turnedAway(t, r, "announce_rate")
+		if c.Err() != nil {
+			t.Errorf("the session ended: %v", c.Err())
+		}
 	})
 	t.Run("metadata", func(t *testing.T) {
 		c := dial(t, r, carrier, "/")

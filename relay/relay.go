@@ -88,7 +88,7 @@ func New(cfg Config) (*Relay, error) {
 	r.cache = media.NewCache(cfg.Cache)
 	r.origin = origin.New(origin.Config{
 		Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log, Hedge: cfg.Hedge, IdleTimeout: cfg.Dial.QUIC.IdleTimeout,
-		Adverts: cfg.Limits.Announcements, Feeds: cfg.Limits.AnnounceStreams,
+		Adverts: cfg.Limits.Announcements, Feeds: cfg.Limits.AnnounceStreams, AnnounceRate: cfg.AnnounceRate,
 	})
 	r.log.Info("cluster initialized", "hop", uint64(hop), "id", source, "peers", len(cfg.Peers))
 	if err := r.startStats(); err != nil {
