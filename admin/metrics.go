@@ -164,7 +164,7 @@ var ownMetrics = []metric{
 	ownCounter("auth_recovered", "Sessions let in during an outage, because they had been granted a moment before.", func(o *OwnMetrics) uint64 { return o.Auth.Recovered }),
 	ownGauge("auth_stale_sessions", "Sessions that keep a grant which could not be renewed.", func(o *OwnMetrics) int64 { return o.Auth.Stale }),
 	{
-		"moqmesh_limited_total", "What a limit turned away, by limit.", prometheus.CounterValue,
+		"moqmesh_limited_total", "What a limit turned away or, of announce_rate, slowed, by limit.", prometheus.CounterValue,
 		[]string{"limit"},
 		func(m *Metrics, row func(float64, ...string)) {
 			for limit, n := range m.Own.Limited {
