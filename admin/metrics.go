@@ -129,6 +129,10 @@ var ownMetrics = []metric{
 	ownGauge("cache_capacity_bytes", "Most memory for groups; 0 = no limit.", func(o *OwnMetrics) int64 { return o.CacheCapacity }),
 	ownGauge("cache_groups", "Groups held.", func(o *OwnMetrics) int64 { return int64(o.CacheGroups) }),
 	ownCounter("cache_evictions", "Groups dropped for lack of memory or of readers.", func(o *OwnMetrics) uint64 { return o.CacheEvictions }),
+	single(prometheus.GaugeValue, "moqmesh_lateness_seconds", "Nine in ten goroutines waited less for a core, a moment ago.", func(m *Metrics) float64 { return m.Own.Lateness.Seconds() }),
+	ownGauge("overloaded", "1 while the relay is too late to take in new clients (limits.lateness).", func(o *OwnMetrics) int64 { return number(o.Overloaded) }),
+	ownCounter("joins_delayed", "Connections that waited for their turn because the relay was late.", func(o *OwnMetrics) uint64 { return o.JoinsDelayed }),
+	ownCounter("groups_shed", "Groups that readers skipped because the relay was late.", func(o *OwnMetrics) uint64 { return o.GroupsShed }),
 	ownCounter("dials", "Attempts to reach a peer.", func(o *OwnMetrics) uint64 { return o.Dials }),
 	ownCounter("dial_failures", "Attempts to reach a peer that led to no session.", func(o *OwnMetrics) uint64 { return o.DialFailures }),
 	{
@@ -172,12 +176,15 @@ var ownMetrics = []metric{
 			}
 		},
 	},
-	ownGauge("peer_list_failing", "1 while the list of cluster.connect_api cannot be used.", func(o *OwnMetrics) int64 {
-		if o.PeerListFailing {
-			return 1
-		}
-		return 0
-	}),
+	ownGauge("peer_list_failing", "1 while the list of cluster.connect_api cannot be used.", func(o *OwnMetrics) int64 { return number(o.PeerListFailing) }),
+}
+
+// number is 1 for what holds.
+func number(holds bool) int64 {
+	if holds {
+		return 1
+	}
+	return 0
 }
 
 // collector reads the relay's counters when metrics are asked for.

@@ -1,5 +1,7 @@
 package admin
 
+import "time"
+
 // Session describes a session that was accepted. Empty fields are left out of pages.
 type Session struct {
 	ID         string          `json:"id"`
@@ -154,6 +156,10 @@ type OwnMetrics struct {
 	CacheCapacity                                    int64 // 0 = unbounded
 	CacheGroups                                      int
 	CacheEvictions                                   uint64
+	GroupsShed                                       uint64 // skipped by readers because the relay was late
+	Lateness                                         time.Duration
+	Overloaded                                       bool
+	JoinsDelayed                                     uint64
 	Dials, DialFailures                              uint64 // of peers
 	Auth                                             AuthMetrics
 	// Limited counts what was turned away, by limit.

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"time"
+
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
@@ -9,6 +11,7 @@ import (
 type Limits struct {
 	Handshakes         uint64 // under way at the same time
 	SessionsPerAddress uint64 // of one IPv4 address or IPv6 /64
+	Lateness           time.Duration
 	// The rest is per session.
 	Announcements   uint64
 	AnnounceRate    uint64 // changes a second
@@ -30,6 +33,10 @@ var limitKeys = []*key{
 		def: "10000",
 		doc: "Connections from one IPv4 address, or IPv6 network of 64 bits; loopback addresses are free. More are refused on their first packet. Whole companies and carriers sit behind one address.",
 	}, func(d *draft) *uint64 { return &d.Limits.SessionsPerAddress }, between(uint64(1), mostLimit)),
+	newKey("limits.lateness", durationKind, about{
+		def: `"100ms"`,
+		doc: "How long nine in ten of the relay's goroutines may have to wait for a core before it counts as overloaded, which takes two seconds of it: new clients are then refused, and readers that are furthest behind skip groups. From a quarter of it on, new connections have to wait for their turn. `0s` = never.",
+	}, func(d *draft) *time.Duration { return &d.Limits.Lateness }),
 	newKey("limits.announcements", numberKind, about{
 		def: "100000",
 		doc: "Live announcements of one session. One more ends it.",

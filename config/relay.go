@@ -73,9 +73,9 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Enabled: c.Stats.Enabled, Prefix: c.Stats.Prefix, Node: c.Stats.Node, Depth: c.Stats.Depth,
 			Interval: c.Stats.Interval, Linger: c.Stats.Linger,
 		},
-		CacheHeadroom: int64(c.Cache.Headroom),
-		Cache:         media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
-		Logger:        logger,
+		CacheHeadroom: int64(c.Cache.Headroom), Lateness: c.Limits.Lateness,
+		Cache:  media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
+		Logger: logger,
 	}, nil
 }
 

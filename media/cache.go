@@ -26,6 +26,7 @@ type CacheStats struct {
 	Tracks   int64
 	Repeated uint64 // frames received again, from another copy, and dropped since the start
 	Evicted  uint64 // groups evicted since the start, because idle or under pressure
+	Shed     uint64 // groups skipped by readers for the sake of the others, see SetPatience
 }
 
 // Cache is the pool that all tracks of a relay share: accounts, the clock, and the rules by which groups go (F13). It
@@ -33,15 +34,16 @@ type CacheStats struct {
 type Cache struct {
 	idle, maxAge time.Duration
 
-	capacity atomic.Int64
-	used     atomic.Int64
-	groups   atomic.Int64
-	tracks   atomic.Int64
-	repeated atomic.Uint64
-	evicted  atomic.Uint64
+	capacity  atomic.Int64
+	used      atomic.Int64
+	groups    atomic.Int64
+	tracks    atomic.Int64
+	repeated  atomic.Uint64
+	evicted   atomic.Uint64
+	patience  atomic.Int64 // see SetPatience
+	impatient atomic.Uint64
 	// stamps is the sum of the last uses of all groups, for their average.
 	stamps atomic.Int64
-	// now is the time of the last Sweep, counted from the first.
 	// now is the time of the last Sweep, counted from the first.
 	now atomic.Int64
 	// beat is what arrivals are stamped with, see Beat.
@@ -69,12 +71,16 @@ func NewCache(cfg CacheConfig) *Cache {
 // Resize changes the capacity in bytes; 0 = unbounded. Tracks pay the difference as they write.
 func (c *Cache) Resize(capacity int64) { c.capacity.Store(max(0, capacity)) }
 
+// SetPatience makes readers that are further behind than d skip to what is live, whatever max age they asked for; groups
+// that were begun go on. 0 ends that. It is for a relay that is late: those who are furthest behind give way.
+func (c *Cache) SetPatience(d time.Duration) { c.patience.Store(int64(max(0, d))) }
+
 // Stats returns a snapshot. It does not block.
 func (c *Cache) Stats() CacheStats {
 	return CacheStats{
 		Bytes: c.used.Load(), Capacity: c.capacity.Load(), Groups: c.groups.Load(),
 		Tracks: c.tracks.Load(), Evicted: c.evicted.Load(),
-		Repeated: c.repeated.Load(),
+		Repeated: c.repeated.Load(), Shed: c.impatient.Load(),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 )
 
 // Waker is told, outside of any lock, that there is something to do. Wake must not block. Any goroutine may call it, more
@@ -173,7 +174,7 @@ func (r *Reader) next(floor uint64) (*GroupReader, error) {
 	if r.pin() {
 		r.collect()
 		for g := r.candidate(); g != nil; g = r.candidate() {
-			if g.indexed && r.canServe(g) && !t.index.tooOld(g.seq, r.view(), r.budget) {
+			if g.indexed && r.canServe(g) && !t.index.tooOld(g.seq, r.view(), r.budget) && !r.sheds(g) {
 				if g.seq < floor {
 					r.fresh = append(r.fresh, g) // it is the highest that is left
 					return nil, nil
@@ -204,6 +205,17 @@ func (r *Reader) view() view {
 // for a stream that may never come (F15).
 func (r *Reader) canServe(g *group) bool {
 	return (g.complete || len(g.writers) > 0) && r.view().admits(g) && !r.taken.has(g.seq)
+}
+
+// sheds says whether a group is skipped that the reader could still have, for the sake of the other readers.
+func (r *Reader) sheds(g *group) bool {
+	t := r.track
+	patience := t.cache.patience.Load()
+	if patience == 0 || !t.index.tooOld(g.seq, r.view(), ticks(time.Duration(patience), t.info.Timescale)) {
+		return false
+	}
+	t.cache.impatient.Add(1)
+	return true
 }
 
 // wants says whether the reader would take frame of group seq if it came now and the reader does not hold the group.

@@ -3,6 +3,7 @@ package media_test
 import (
 	"io"
 	"testing"
+	"time"
 
 	"github.com/moqmesh/moqmesh/media"
 )
@@ -280,4 +281,26 @@ func TestNewestFirst(t *testing.T) {
 	r.open(a, 6, 0).sendAt(1)
 	r.open(a, 7, 0).sendAt(1)
 	v.read().got(8, 5, 4, 3, 7, 6)
+}
+
+// TestPatience: while the relay is late, a reader skips what it is further behind with than the relay has patience, and
+// begun groups go on.
+func TestPatience(t *testing.T) {
+	r := newRig(t)
+	a := r.track.NewCopy(nil)
+	slow, begun := r.view(sub(10)), r.view(sub(10))
+	open := r.open(a, 1, 0).send(1)
+	begun.read().got(1)
+	for seq := uint64(2); seq <= 6; seq++ {
+		r.whole(a, seq, 1)
+	}
+	open.fin()
+	r.cache.SetPatience(2 * time.Second)
+	slow.read().got(6, 5, 4) // 6 - 4 >= 2: group 3 is too old, its successor began 2 s before the newest
+	begun.read().got(1, 6, 5, 4)
+	if s := r.cache.Stats(); s.Shed == 0 {
+		t.Error("nothing was counted")
+	}
+	r.cache.SetPatience(0)
+	r.view(sub(10)).read().got(6, 5, 4, 3, 2, 1)
 }

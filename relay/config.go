@@ -78,6 +78,10 @@ type Config struct {
 	// CacheHeadroom is memory to keep free, in bytes: the cache shrinks for it; 0 = the cache takes what it may.
 	CacheHeadroom int64
 
+	// Lateness is how long goroutines may wait for a core before the relay counts as overloaded: new clients are then
+	// refused, and readers that are furthest behind skip. From a quarter of it on, joining is slowed down. 0 = never.
+	Lateness time.Duration
+
 	Logger *slog.Logger // nil discards
 }
 

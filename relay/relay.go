@@ -43,6 +43,7 @@ type Relay struct {
 	web      *web
 	leases   *lease.Manager
 	limited  lite.Limited
+	pressure *pressure
 
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
@@ -65,7 +66,7 @@ func New(cfg Config) (*Relay, error) {
 	if cfg.Auth == nil {
 		return nil, errors.New("relay: nobody can be admitted: no authorizer is configured")
 	}
-	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, closed: make(chan struct{}), failed: make(chan error, 1)}
+	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, pressure: newPressure(), closed: make(chan struct{}), failed: make(chan error, 1)}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.sessions.init()
 	r.watchdog.init()
@@ -100,6 +101,9 @@ func New(cfg Config) (*Relay, error) {
 	if cfg.CacheHeadroom > 0 {
 		r.wg.Go(func() { r.sizeCache(r.life) })
 	}
+	if cfg.Lateness > 0 {
+		r.wg.Go(func() { r.watchLateness(r.life) })
+	}
 	r.web.start()
 	r.startCluster()
 	return r, nil
@@ -127,6 +131,7 @@ func (r *Relay) bind() (err error) {
 	listen.TLS = r.certs.Server(r.cfg.ClientRoots)
 	listen.Protocols = lite.Tokens(r.cfg.Versions)
 	listen.Timeout = r.cfg.Handshake
+	listen.Pace = r.pressure.pace
 	if r.listener, err = endpoint.Listen(listen); err != nil {
 		return fmt.Errorf("QUIC listener: %w", err)
 	}

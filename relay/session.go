@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -47,6 +48,12 @@ func (r *Relay) admit(conn transport.Conn) {
 		return
 	}
 	grant := admitted.Grant()
+	if !r.pressure.admits(grant.Peer) {
+		log.Info("session refused", "path", sess.Peer().Path, "error", errLate)
+		admitted.Close(overloadReason, 0, 0)
+		sess.Close(lite.CodeApplication+http.StatusServiceUnavailable, overloadReason)
+		return
+	}
 	peer := origin.Peer{
 		ID: id, Hop: sess.Peer().Hop, DeclaredPrice: sess.Peer().Price, Wire: sess.Wire(), Source: source(grant.Peer),
 		Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe, Hidden: grant.Peer,

@@ -3,6 +3,7 @@ package relay
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/moqmesh/moqmesh/admin"
 	"github.com/moqmesh/moqmesh/session"
@@ -62,7 +63,8 @@ func (s state) Metrics() admin.Metrics {
 		Failovers: o.Failovers, Refusals: o.Refusals, Tracks: o.Tracks, Readers: o.Readers,
 		Hedges: o.Hedges, HedgesWon: o.HedgesWon, HedgesNeedless: o.HedgesNeedless, HedgesRefused: o.HedgesRefused,
 		DuplicateFrames: c.Repeated,
-		CacheBytes:      c.Bytes, CacheCapacity: c.Capacity, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted,
+		CacheBytes:      c.Bytes, CacheCapacity: c.Capacity, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted, GroupsShed: c.Shed,
+		Lateness: time.Duration(r.pressure.wait.Load()), Overloaded: r.pressure.full.Load(), JoinsDelayed: r.pressure.delayed.Load(),
 		Peers: make(map[string]int),
 	}
 	for _, p := range r.Peers() {

@@ -64,6 +64,9 @@ type Config struct {
 	// Exempt names addresses that MaxPerAddr does not apply to. Nil exempts loopback addresses. The
 	// address may be spoofed at this point.
 	Exempt func(netip.Addr) bool
+	// Pace, if there is one, is asked before the expensive part of each handshake: it waits for its turn, or fails, and
+	// the handshake with it. Its ctx ends with the handshake's time, and with the listener.
+	Pace func(ctx context.Context) error
 	// VerifyRate is how many handshakes a second are taken without validating the client's address
 	// first, which costs a round trip (200; negative: always validate).
 	VerifyRate int

@@ -67,12 +67,14 @@ func Listen(cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	l.ql, err = sock.tr.Listen(serverTLS(cfg.TLS, append(slices.Clone(cfg.Protocols), h3)), cfg.QUIC.config(max(0, cfg.Timeout)))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen: %w", err), sock.close())
-	}
 	l.sock = sock
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
+	config := l.paced(serverTLS(cfg.TLS, append(slices.Clone(cfg.Protocols), h3)))
+	l.ql, err = sock.tr.Listen(config, cfg.QUIC.config(max(0, cfg.Timeout)))
+	if err != nil {
+		l.stop(nil)
+		return nil, errors.Join(fmt.Errorf("listen: %w", err), sock.close())
+	}
 	for range acceptors {
 		l.wg.Go(l.accept)
 	}
@@ -106,6 +108,30 @@ func serverTLS(from *tls.Config, protocols []string) *tls.Config {
 		return fitted, nil
 	}
 	return out
+}
+
+// paced has Pace asked when the first packets of a client are complete, on the goroutine of its connection alone.
+func (l *Listener) paced(c *tls.Config) *tls.Config {
+	if l.cfg.Pace == nil {
+		return c
+	}
+	next := c.GetConfigForClient
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		ctx := l.ctx
+		if l.cfg.Timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, l.cfg.Timeout)
+			defer cancel()
+		}
+		if err := l.cfg.Pace(ctx); err != nil {
+			return nil, err
+		}
+		if next == nil {
+			return nil, nil // the configuration as it is
+		}
+		return next(hello)
+	}
+	return c
 }
 
 func (c Config) withDefaults() Config {

@@ -1,0 +1,109 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/moqmesh/moqmesh/internal/overload"
+)
+
+const (
+	// lookEvery is how often the lateness of the process is looked at.
+	lookEvery = 250 * time.Millisecond
+	// joinBurst is how many clients may begin at the same moment while joining is slowed down, and longestJoin how long one
+	// may have to wait for its turn: more are refused at once.
+	joinBurst   = 16
+	longestJoin = 5 * time.Second
+)
+
+// errLate refuses new clients of a relay that is late: those who watch come first.
+var errLate = errors.New("the relay is overloaded")
+
+// overloadReason is what a refused client is told.
+const overloadReason = "overloaded"
+
+// pressure is what is done about lateness: joining is slowed down, clients are refused, readers skip.
+type pressure struct {
+	joins   *rate.Limiter
+	full    atomic.Bool
+	wait    atomic.Int64 // nanoseconds, as last measured
+	refused atomic.Uint64
+	delayed atomic.Uint64
+}
+
+func newPressure() *pressure { return &pressure{joins: rate.NewLimiter(rate.Inf, joinBurst)} }
+
+// pace is endpoint.Config.Pace.
+func (p *pressure) pace(ctx context.Context) error {
+	turn := p.joins.Reserve()
+	wait := turn.Delay()
+	if wait == 0 {
+		return nil
+	}
+	if wait > longestJoin {
+		turn.Cancel()
+		p.refused.Add(1)
+		return errLate
+	}
+	p.delayed.Add(1)
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// admits reports whether a session may come in. Peers may: others watch through them.
+func (p *pressure) admits(peer bool) bool {
+	if peer || !p.full.Load() {
+		return true
+	}
+	p.refused.Add(1)
+	return false
+}
+
+// follow makes a verdict true.
+func (r *Relay) follow(v overload.Verdict, wait time.Duration) {
+	p := r.pressure
+	p.wait.Store(int64(wait))
+	limit := rate.Limit(v.Joins)
+	if math.IsInf(v.Joins, 1) {
+		limit = rate.Inf
+	}
+	if p.joins.Limit() != limit {
+		p.joins.SetLimit(limit)
+	}
+	r.cache.SetPatience(v.Patience)
+	if was := p.full.Swap(v.Full); was == v.Full {
+		return
+	}
+	if v.Full {
+		r.log.Warn("overloaded: new clients are refused, slow readers skip", "late", wait, "limit", r.cfg.Lateness, "sessions", r.sessions.len())
+		return
+	}
+	r.log.Info("no longer overloaded", "late", wait, "refused", p.refused.Load())
+}
+
+// watchLateness runs until ctx ends.
+func (r *Relay) watchLateness(ctx context.Context) {
+	meter, core := overload.NewMeter(), overload.NewCore(r.cfg.Lateness)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			wait := meter.Read()
+			r.follow(core.Observe(now, wait), wait)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
