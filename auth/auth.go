@@ -157,6 +157,8 @@ type Grant struct {
 	Root string
 	// Publish and Subscribe are absolute and lie below Root.
 	Publish, Subscribe paths.Set
+	// Mounts redirect what is read below Root, whose names Subscribe has; absolute. Nothing is published through them.
+	Mounts paths.Mounts
 	// Expires is when the session must end; zero = never.
 	Expires time.Time
 	// Revalidate is when to ask again, counted from the answer; 0 = never.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 const (
 	maxPatterns = 1024 // per direction
 	maxTier     = 128  // bytes
+	maxMounts   = 64   // each costs a session memory for every announce stream
 	// clockSkew is how far in the past a grant's end may be when it arrives (A10).
 	clockSkew = 5 * time.Second
 	// maxRevalidate bounds what a cadence is taken for.
@@ -144,13 +146,14 @@ func DecodeRequest(body []byte) (r Request, end *End, err error) {
 
 // grantJSON is a Grant on its way (auth 5.3).
 type grantJSON struct {
-	Publish    []string `json:"publish,omitempty"`
-	Subscribe  []string `json:"subscribe,omitempty"`
-	Root       *string  `json:"root,omitempty"`
-	Expires    int64    `json:"expires,omitempty"`
-	Revalidate float64  `json:"revalidate,omitempty"`
-	Tier       string   `json:"tier,omitempty"`
-	Peer       bool     `json:"peer,omitempty"`
+	Publish    []string          `json:"publish,omitempty"`
+	Subscribe  []string          `json:"subscribe,omitempty"`
+	Root       *string           `json:"root,omitempty"`
+	Mounts     map[string]string `json:"mounts,omitempty"`
+	Expires    int64             `json:"expires,omitempty"`
+	Revalidate float64           `json:"revalidate,omitempty"`
+	Tier       string            `json:"tier,omitempty"`
+	Peer       bool              `json:"peer,omitempty"`
 }
 
 // EncodeGrant writes a grant as relays read it. The path that was dialed is left out where it is the root. A fraction
@@ -162,6 +165,14 @@ func EncodeGrant(g Grant, dialed string) []byte {
 	}
 	if root, err := paths.Clean(dialed); err != nil || root != g.Root {
 		j.Root = &g.Root
+	}
+	for _, m := range g.Mounts {
+		if name, ok := paths.Suffix(g.Root, m.At); ok {
+			if j.Mounts == nil {
+				j.Mounts = make(map[string]string, len(g.Mounts))
+			}
+			j.Mounts[name] = m.Target
+		}
 	}
 	if !g.Expires.IsZero() {
 		j.Expires = g.Expires.Unix()
@@ -187,7 +198,7 @@ func DecodeGrant(body []byte, dialed string) (Grant, error) {
 		Root: d.root(dialed), Tier: d.tier(), Expires: d.expires(), Revalidate: d.revalidate(), Peer: d.peer(),
 	}
 	g.Publish, g.Subscribe = d.patterns("publish", g.Root), d.patterns("subscribe", g.Root)
-	d.mounts()
+	g.Mounts = d.mounts(g.Root)
 	switch {
 	case d.err != nil:
 		return Grant{}, d.err
@@ -301,15 +312,33 @@ func (d *grantDecoder) peer() bool {
 	return peer
 }
 
-// mounts accepts none: a session that saw less, or other names, than its grant says would be worse than no session.
-func (d *grantDecoder) mounts() {
+// mounts reads what is read elsewhere, and places it below the root. Mounts that overlap, or that no path can be at, admit
+// nobody (A16); they are not what the auth server wants to grant.
+func (d *grantDecoder) mounts(root string) paths.Mounts {
 	raw, present := d.members["mounts"]
-	if !present {
-		return
+	if !present || d.err != nil {
+		return nil
 	}
-	if object, err := strictjson.Object(raw); err != nil || len(object) > 0 {
-		d.fail("mounts are not supported by this relay")
+	members, err := strictjson.Object(raw)
+	if err != nil || len(members) > maxMounts {
+		d.fail("mounts are not an object with at most %d members", maxMounts)
+		return nil
 	}
+	list := make([]paths.Mount, 0, len(members))
+	for name, raw := range members {
+		target, ok := strictjson.String(raw)
+		if !ok {
+			d.fail("mounts: the target is not text")
+			return nil
+		}
+		at := paths.Join(root, strings.Trim(name, "/"))
+		list = append(list, paths.Mount{At: at, Target: target})
+	}
+	mounts, err := paths.NewMounts(list...)
+	if err != nil && d.err == nil {
+		d.err = Refuse("mounts: %v", err)
+	}
+	return mounts
 }
 
 // At is the grant as it counts when it arrives now (A10). An end in the past by no more than clocks differ is 5 s later;
@@ -333,6 +362,8 @@ func (g Grant) Replaces(old Grant) (why string, ok bool) {
 	switch {
 	case g.Root != old.Root:
 		return "root changed", false
+	case !slices.Equal(g.Mounts, old.Mounts):
+		return "mounts changed", false
 	case g.Peer != old.Peer:
 		return "peer changed", false
 	case !g.Publish.Contains(old.Publish) || !g.Subscribe.Contains(old.Subscribe):

@@ -2,6 +2,8 @@ package auth_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +89,13 @@ func TestDecodeGrant(t *testing.T) {
 			Root: "pid/room", Publish: pathSet(t, "pid/room/alice/**"), Subscribe: pathSet(t, "pid/room/**"),
 			Expires: time.Unix(4102444800, 0), Revalidate: time.Minute, Tier: "websocket", Peer: true,
 		},
+		`{"subscribe":["**"],"mounts":{".svc":".svc/pid"}}`: {
+			Root: "dialed", Subscribe: pathSet(t, "dialed/**"), Mounts: paths.Mounts{{At: "dialed/.svc", Target: ".svc/pid"}},
+		},
+		`{` + all + `,"root":"p","mounts":{"/b//x/":"/t/","a":"/t"}}`: {
+			Root: "p", Subscribe: pathSet(t, "p/**"), Mounts: paths.Mounts{{At: "p/a", Target: "t"}, {At: "p/b/x", Target: "t"}},
+		},
+		`{` + all + `,"mounts":null}`:   {Root: "dialed", Subscribe: pathSet(t, "dialed/**")},
 		`{` + all + `}`:                 {Root: "dialed", Subscribe: pathSet(t, "dialed/**")},
 		`{` + all + `,"root":"/a//b/"}`: {Root: "a/b", Subscribe: pathSet(t, "a/b/**")},
 		`{` + all + `,"root":""}`:       {Subscribe: pathSet(t, "**")},
@@ -112,13 +121,26 @@ func TestDecodeGrant(t *testing.T) {
 		`{` + all + `,"expires":"1"}`: auth.ErrInvalid, `{` + all + `,"expires":-1}`: auth.ErrInvalid, `{` + all + `,"expires":1e999}`: auth.ErrInvalid,
 		`{` + all + `,"revalidate":5}`: auth.ErrInvalid, `{` + all + `,"expires":9,"revalidate":0}`: auth.ErrInvalid, `{` + all + `,"expires":9,"revalidate":-1}`: auth.ErrInvalid,
 		`{` + all + `,"tier":1}`: auth.ErrInvalid, `{` + all + `,"tier":"` + strings.Repeat("x", 129) + `"}`: auth.ErrInvalid, `{` + all + `,"peer":"true"}`: auth.ErrInvalid,
-		`{` + all + `,"mounts":{"a":"/b"}}`: auth.ErrInvalid, `{` + all + `,"mounts":[]}`: auth.ErrInvalid,
-		`{"publish":["` + strings.Repeat(`a","`, 1024) + `a"]}`: auth.ErrInvalid,
+		`{` + all + `,"mounts":{"a":1}}`: auth.ErrInvalid, `{` + all + `,"mounts":[]}`: auth.ErrInvalid, `{` + all + `,"mounts":{"a":null}}`: auth.ErrInvalid,
+		`{` + all + `,"mounts":{"a":"b","a":"c"}}`: auth.ErrInvalid, `{` + all + `,"mounts":{` + manyMounts(65) + `}}`: auth.ErrInvalid,
+		`{` + all + `,"mounts":{"a":"t","a/b":"u"}}`: auth.ErrRefused, `{` + all + `,"mounts":{"a":"t","/a/":"t"}}`: auth.ErrRefused, // (A16)
+		`{` + all + `,"mounts":{".a":"dialed/.z",".z":"secret"}}`: auth.ErrRefused, `{` + all + `,"mounts":{"*":".svc"}}`: auth.ErrRefused,
+		`{` + all + `,"mounts":{"a":"dialed"}}`: auth.ErrRefused, `{` + all + `,"mounts":{"a":""}}`: auth.ErrRefused, `{` + all + `,"mounts":{"a":"t*"}}`: auth.ErrRefused,
+		`{` + all + `,"mounts":{"` + strings.Repeat("a/", 32) + `":"t"}}`: auth.ErrRefused,
+		`{"publish":["` + strings.Repeat(`a","`, 1024) + `a"]}`:           auth.ErrInvalid,
 	} {
 		if g, err := auth.DecodeGrant([]byte(body), "/dialed"); !errors.Is(err, want) {
 			t.Errorf("%.80s: %+v, %v; want %v", body, g, err, want)
 		}
 	}
+}
+
+func manyMounts(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(`"m%d":"t"`, i))
+	}
+	return strings.Join(out, ",")
 }
 
 // TestGrantSurvives: what a server of ours writes, a relay of ours reads.
@@ -127,6 +149,8 @@ func TestGrantSurvives(t *testing.T) {
 		{Root: "dialed", Publish: pathSet(t, "dialed/a/**", "dialed/b"), Expires: time.Unix(9, 0), Revalidate: 1500 * time.Millisecond, Tier: "<x>", Peer: true},
 		{Root: "", Subscribe: pathSet(t, "a/*/c*d")},
 		{Root: "other", Subscribe: pathSet(t, "other/**")},
+		{Root: "other", Subscribe: pathSet(t, "other/**"), Mounts: paths.Mounts{{At: "other", Target: "t"}}},
+		{Root: "dialed", Subscribe: pathSet(t, "dialed/**"), Mounts: paths.Mounts{{At: "dialed/a", Target: "t"}, {At: "dialed/b", Target: "t"}}},
 	} {
 		body := auth.EncodeGrant(g, "//dialed/")
 		got, err := auth.DecodeGrant(body, "//dialed/")
@@ -167,6 +191,7 @@ func TestGrantAt(t *testing.T) {
 func FuzzGrant(f *testing.F) {
 	f.Add([]byte(`{"publish":["alice/**"],"subscribe":["**"],"root":"pid/room","expires":4102444800,"revalidate":60,"tier":"x","peer":true}`), "/dialed")
 	f.Add([]byte(`{"subscribe":["*","a*b/**/c"],"mounts":{}}`), "")
+	f.Add([]byte(`{"subscribe":["**"],"mounts":{".svc":".svc/pid","a/b":"c"}}`), "/p")
 	f.Fuzz(func(t *testing.T, body []byte, dialed string) {
 		g, err := auth.DecodeGrant(body, dialed)
 		if err != nil {
@@ -179,8 +204,14 @@ func FuzzGrant(f *testing.F) {
 		if err != nil || !below.Contains(g.Publish) || !below.Contains(g.Subscribe) || g.Publish.Empty() && g.Subscribe.Empty() || g.Revalidate < 0 {
 			t.Fatalf("%+v, %v", g, err)
 		}
+		for _, m := range g.Mounts {
+			if _, chained := g.Mounts.Over(m.Target); chained || !paths.Covers(g.Root, m.At) {
+				t.Fatalf("mounts %v below %q", g.Mounts, g.Root)
+			}
+		}
 		again, err := auth.DecodeGrant(auth.EncodeGrant(g, dialed), dialed)
-		if err != nil || !again.Publish.Equal(g.Publish) || !again.Subscribe.Equal(g.Subscribe) || again.Root != g.Root {
+		if err != nil || !again.Publish.Equal(g.Publish) || !again.Subscribe.Equal(g.Subscribe) || again.Root != g.Root ||
+			!slices.Equal(again.Mounts, g.Mounts) {
 			t.Fatalf("%+v became %+v, %v", g, again, err)
 		}
 	})

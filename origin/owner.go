@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/session"
 )
@@ -19,7 +20,7 @@ type owner struct {
 	o        *Origin
 	table    *route.Table
 	sessions map[route.SessionID]*Session
-	feeds    map[route.ConsumerID]*feed
+	feeds    map[route.ConsumerID]ear
 	lastID   uint64 // of sessions and consumers
 
 	fronts  map[frontKey]*front
@@ -39,7 +40,7 @@ func newOwner(o *Origin) *owner {
 		o:        o,
 		table:    route.New(route.Config{Hop: o.cfg.Hop, MaxHops: o.cfg.MaxHops, Quarantine: o.cfg.Quarantine}),
 		sessions: make(map[route.SessionID]*Session),
-		feeds:    make(map[route.ConsumerID]*feed),
+		feeds:    make(map[route.ConsumerID]ear),
 		fronts:   make(map[frontKey]*front),
 		below:    make(map[string]map[*front]struct{}),
 		idle:     list.New(),
@@ -153,8 +154,8 @@ var updateKinds = map[route.TellKind]session.UpdateKind{
 }
 
 func (w *owner) tell(e route.Tell) {
-	if f := w.feeds[e.Consumer]; f != nil {
-		f.put(session.Update{Kind: updateKinds[e.Kind], Name: e.Name, Hops: e.Hops, Cost: e.Cost})
+	if f, ok := w.feeds[e.Consumer]; ok {
+		f.put(session.Update{Kind: updateKinds[e.Kind], Name: paths.Join(f.under, e.Name), Hops: e.Hops, Cost: e.Cost})
 	}
 }
 

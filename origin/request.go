@@ -75,6 +75,10 @@ func (s *Session) request(ctx context.Context, path, track string, req *request,
 	if !s.grant.Load().subscribe.Match(abs) {
 		return reply{}, session.ErrUnauthorized
 	}
+	abs, ok := s.peer.Mounts.Resolve(abs)
+	if !ok {
+		return reply{}, fmt.Errorf("%w: %w", session.ErrUnroutable, paths.ErrTooDeep)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.cfg.RequestTimeout, session.ErrTimeout)
 	defer cancel()
 	for {

@@ -31,6 +31,8 @@ type Peer struct {
 	Root string
 	// Publish and Subscribe are the grants, absolute.
 	Publish, Subscribe paths.Set
+	// Mounts redirect what the peer reads; absolute. They stay as they are.
+	Mounts paths.Mounts
 	// Hidden: the peer sees hidden names (R30).
 	Hidden bool
 	// ClusterPeer: the session belongs to the mesh (R33a, R33b).
@@ -95,12 +97,15 @@ func (s *Session) end(err error) { s.stop(err) }
 func (s *Session) Peer() Peer { return s.peer }
 
 // Interests returns the prefixes to ask the peer about: the literal heads of the publish grant, relative to the root,
-// without those that another covers. A session that cannot publish has none.
+// without those that another covers or that are mounted. A session that cannot publish has none.
 func (s *Session) Interests() []string {
 	if s.up == nil {
 		return nil
 	}
-	return s.grant.Load().publish.Rebase(s.peer.Root).Heads()
+	return slices.DeleteFunc(s.grant.Load().publish.Rebase(s.peer.Root).Heads(), func(head string) bool {
+		_, mounted := s.peer.Mounts.Over(paths.Join(s.peer.Root, head))
+		return mounted
+	})
 }
 
 // SetGrant replaces the grants, which are absolute. Advertisements are judged anew; subscriptions in flight stay.
@@ -237,8 +242,8 @@ type (
 		err  error
 	}
 	unlisten struct {
-		s  *Session
-		id route.ConsumerID
+		s   *Session
+		ids []route.ConsumerID
 	}
 	names struct {
 		s     *Session
@@ -265,6 +270,7 @@ func (m *attach) handle(w *owner) {
 		Source:      s.peer.Source,
 		Publish:     g.publish,
 		Subscribe:   g.subscribe,
+		Mounts:      s.peer.Mounts,
 		Hidden:      s.peer.Hidden,
 		ClusterPeer: s.peer.ClusterPeer,
 	}})
@@ -357,44 +363,63 @@ func (m *goaway) handle(w *owner) {
 
 func (m *listen) handle(w *owner) { m.reply <- w.listen(m) }
 
+// listen opens a feed, which has a consumer for each place that its names are in.
 func (w *owner) listen(m *listen) listening {
 	s := m.s
+	spots := s.spots(m.root)
 	switch {
 	case w.sessions[s.id] != s:
 		return listening{err: net.ErrClosed}
-	case len(s.consumers) >= w.o.cfg.Feeds:
+	case len(s.consumers)+len(spots) > w.o.cfg.Feeds:
 		return listening{err: fmt.Errorf("%w: %d announce streams", session.ErrNoCapacity, len(s.consumers))}
 	}
-	id := route.ConsumerID(w.newID())
-	f := newFeed(func() { _ = w.o.send(&unlisten{s, id}) })
-	w.feeds[id] = f
-	err := w.apply(route.Listen{
-		Consumer: id, Session: s.id, Root: m.root, Exclude: m.exclude, Local: s.peer.LocalOnly,
-	})
-	if err != nil {
-		delete(w.feeds, id)
-		return listening{err: err}
+	ids := make([]route.ConsumerID, 0, len(spots))
+	f := newFeed(func() { _ = w.o.send(&unlisten{s, ids}) })
+	for _, at := range spots {
+		id := route.ConsumerID(w.newID())
+		w.feeds[id] = ear{f, at.under}
+		err := w.apply(route.Listen{
+			Consumer: id, Session: s.id, Root: at.root, Through: at.through, Exclude: m.exclude, Local: s.peer.LocalOnly,
+		})
+		if err != nil {
+			delete(w.feeds, id)
+			w.unlisten(s, ids)
+			return listening{err: err}
+		}
+		s.consumers[id] = struct{}{}
+		w.o.counters.consumers.Add(1)
+		ids = append(ids, id)
 	}
-	s.consumers[id] = struct{}{}
-	w.o.counters.consumers.Add(1)
 	return listening{feed: f}
 }
 
-func (m *unlisten) handle(w *owner) {
-	if _, known := m.s.consumers[m.id]; !known {
-		return
+func (m *unlisten) handle(w *owner) { w.unlisten(m.s, m.ids) }
+
+func (w *owner) unlisten(s *Session, ids []route.ConsumerID) {
+	for _, id := range ids {
+		if _, known := s.consumers[id]; !known {
+			continue
+		}
+		delete(s.consumers, id)
+		delete(w.feeds, id)
+		w.o.counters.consumers.Add(-1)
+		_ = w.apply(route.Unlisten{Consumer: id}) // it is known
 	}
-	delete(m.s.consumers, m.id)
-	delete(w.feeds, m.id)
-	w.o.counters.consumers.Add(-1)
-	_ = w.apply(route.Unlisten{Consumer: m.id}) // it is known
 }
 
 func (m *names) handle(w *owner) {
 	s := m.s
 	x := w.table.Requester(s.id)
 	x.Local = s.peer.LocalOnly
-	m.reply <- w.table.Names(route.View{
-		Root: m.root, Subscribe: s.grant.Load().subscribe, Hidden: s.peer.Hidden, Requester: x,
-	})
+	var out []string
+	for _, at := range s.spots(m.root) {
+		for _, name := range w.table.Names(route.View{
+			Root: at.root, Subscribe: s.grant.Load().subscribe, Mounts: s.peer.Mounts, Through: at.through,
+			Hidden: s.peer.Hidden, Requester: x,
+		}) {
+			out = append(out, paths.Join(at.under, name))
+		}
+	}
+	slices.Sort(out)
+	m.reply <- out
 }

@@ -199,6 +199,7 @@ func TestT6T7Revalidation(t *testing.T) {
 		"refused (T6)":  {status(403, ""), lite.SessionUnauthorized, "refused"},
 		"narrowed (T7)": {status(200, `{"publish":["**"],"subscribe":["b/**"],"expires":4102444800}`), lite.SessionUnauthorized, "grant narrowed"},
 		"root":          {status(200, `{"publish":["**"],"subscribe":["**"],"root":"b","expires":4102444800}`), lite.SessionUnauthorized, "root changed"},
+		"mounts":        {granting(time.Minute, `,"mounts":{"x":"t"}`), lite.SessionUnauthorized, "mounts changed"},
 		"peer":          {granting(time.Minute, `,"peer":true`), lite.SessionUnauthorized, "peer changed"},
 		"invalid":       {status(200, `{"publish":["**"],"subscribe":["**"],"revalidate":5}`), lite.CodeApplication + 502, "invalid"},
 	} {

@@ -56,7 +56,7 @@ func (r *Relay) admit(conn transport.Conn) {
 	}
 	peer := origin.Peer{
 		ID: id, Hop: sess.Peer().Hop, DeclaredPrice: sess.Peer().Price, Wire: sess.Wire(), Source: source(grant.Peer),
-		Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe, Hidden: grant.Peer,
+		Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe, Mounts: grant.Mounts, Hidden: grant.Peer,
 		ClusterPeer: grant.Peer,
 	}
 	l := r.describe(id, sess, info, admitted)

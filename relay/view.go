@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"github.com/moqmesh/moqmesh/admin"
@@ -35,6 +36,7 @@ func (a admitter) Admit(ctx context.Context, req admin.Request) (admin.View, err
 	v := &view{ctx: viewCtx, cancel: cancel, relay: r, lease: admitted}
 	v.session = r.origin.Attach(origin.Peer{
 		ID: r.ids.Add(1), Wire: route.WireLocal, Root: grant.Root, Publish: grant.Publish, Subscribe: grant.Subscribe,
+		Mounts: grant.Mounts,
 	}, nil)
 	admitted.Hold(viewHolder{cancel})
 	return v, nil
@@ -86,6 +88,7 @@ func (v *view) Announced() ([]string, error) {
 	for _, u := range updates {
 		names = append(names, u.Name)
 	}
+	slices.Sort(names)
 	return names, nil
 }
 

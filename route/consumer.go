@@ -9,6 +9,7 @@ import (
 
 // consumer is one announce stream that we feed, or a reader in this process.
 type consumer struct {
+	*view
 	id      ConsumerID
 	session *session
 	root    *node
@@ -33,7 +34,10 @@ func (t *Table) listen(e *Listen) error {
 		t.identify(s, x)
 		t.settle()
 	}
-	c := &consumer{id: e.Consumer, session: s, x: x, local: e.Local, root: t.root.make(e.Root)}
+	c := &consumer{view: s.own, id: e.Consumer, session: s, x: x, local: e.Local, root: t.root.make(e.Root)}
+	if e.Through != nil {
+		c.view = s.view(e.Through)
+	}
 	c.top.c = c
 	t.consumers[c.id] = c
 	s.consumers = append(s.consumers, c)
@@ -42,7 +46,7 @@ func (t *Table) listen(e *Listen) error {
 	r.consumers = slices.Insert(r.consumers, i, c)
 	c.root.addEars(1)
 
-	t.refresh(c, s.heads)
+	t.refresh(c, c.heads)
 	return nil
 }
 
@@ -57,7 +61,7 @@ func (t *Table) unlisten(id ConsumerID) error {
 
 // close removes a consumer with all it holds, without telling it.
 func (t *Table) close(c *consumer) {
-	c.walk(c.session.heads, func(n *node) {
+	c.walk(c.heads, func(n *node) {
 		if i, ok := n.holder(c); ok {
 			t.unhold(&n.held[i])
 			n.held = slices.Delete(n.held, i, i+1)
@@ -152,8 +156,15 @@ func (c *consumer) name(n *node) string {
 
 // best is what c should hold of a node strictly below its root; nil if nothing (R29).
 func (c *consumer) best(n *node) *content {
-	if len(n.routes) == 0 || !c.session.Hidden && paths.Hidden(c.name(n)) { // (R30)
+	switch {
+	case len(n.routes) == 0, !c.session.Hidden && paths.Hidden(c.name(n)): // (R30)
 		return nil
+	case c.through != nil && !c.through.Names(n.prefix):
+		return nil
+	case c.through == nil && len(c.session.Mounts) > 0:
+		if _, mounted := c.session.Mounts.Over(n.prefix); mounted {
+			return nil
+		}
 	}
 	return c.bestOf(n, n.prefix)
 }
@@ -172,7 +183,7 @@ func (c *consumer) bestTop() *content {
 // bestOf is the best route of n that may be shown to c; top is the deeper one of its prefix and c's root.
 func (c *consumer) bestOf(n *node, top string) *content {
 	for _, a := range n.routes {
-		if !a.stale && c.sees(a) && a.shares(top, c.session.Subscribe) {
+		if !a.stale && c.sees(a) && a.shares(top, c.subscribe) {
 			return a.content
 		}
 	}

@@ -33,6 +33,9 @@ type SessionInfo struct {
 	Source Source
 	// Publish and Subscribe are the grants, absolute. A session in this process has "**" in both.
 	Publish, Subscribe paths.Set
+	// Mounts redirect what the peer reads: Subscribe has the names that it uses, and its consumers see what is at a
+	// mount's target only through a Listen of that mount. What is at or below a mount itself it neither sees nor serves.
+	Mounts paths.Mounts
 	// Hidden: the peer sees hidden names (R30).
 	Hidden bool
 	// ClusterPeer: the session belongs to the mesh (R33a, R33b).
@@ -89,8 +92,11 @@ type (
 	Listen struct {
 		Consumer ConsumerID
 		Session  SessionID
-		// Root is the session's root joined with the requested prefix, absolute.
+		// Root is the session's root joined with the requested prefix, absolute. Through a mount it is at or below
+		// the mount's target.
 		Root string
+		// Through is the mount of the session that is looked through; nil = none. Names are relative to Root all the same.
+		Through *paths.Mount
 		// Exclude is the identity stated in the request (moq-lite 04, 05), else 0. It stands for the
 		// session's Hop where that is 0.
 		Exclude Hop

@@ -31,7 +31,7 @@ func (t *Table) read(s *session, prefix string, ad *Advertised) (reading, error)
 	case r.reason != 0:
 	case paths.Depth(prefix) > paths.MaxSegments:
 		r.reason = TooDeep
-	case !s.Publish.Reaches(prefix): // (R11)
+	case !s.reaches(prefix): // (R11)
 		r.reason = NotGranted
 	}
 	return r, nil

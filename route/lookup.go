@@ -119,8 +119,11 @@ func (t *Table) Through(path string, x Requester) bool {
 type View struct {
 	// Root is an absolute prefix; names are relative to it.
 	Root string
-	// Subscribe is the grant of who asks, absolute.
+	// Subscribe is the grant of who asks, absolute, and Mounts what it reads elsewhere, see SessionInfo.
 	Subscribe paths.Set
+	Mounts    paths.Mounts
+	// Through is as in Listen.
+	Through *paths.Mount
 	// Hidden includes names with a segment that starts with a dot (R30).
 	Hidden bool
 	// Requester is who asks, see Table.Requester.
@@ -130,9 +133,9 @@ type View struct {
 // Names lists the prefixes at or below a root that are advertised, sorted and relative to it, as an announce
 // stream would. Prefixes at or above the root are the empty name (R29).
 func (t *Table) Names(v View) []string {
-	asking := &session{SessionInfo: SessionInfo{ID: v.Session, Subscribe: v.Subscribe, Hidden: v.Hidden}}
+	asking := &session{SessionInfo: SessionInfo{ID: v.Session, Subscribe: v.Subscribe, Mounts: v.Mounts, Hidden: v.Hidden}}
 	top := t.root.deepest(v.Root)
-	c := &consumer{session: asking, x: v.Hop, local: v.Local, root: &node{prefix: v.Root, parent: top}}
+	c := &consumer{view: asking.view(v.Through), session: asking, x: v.Hop, local: v.Local, root: &node{prefix: v.Root, parent: top}}
 	if len(top.prefix) == len(v.Root) {
 		c.root = top
 	}
@@ -140,7 +143,7 @@ func (t *Table) Names(v View) []string {
 	if c.bestTop() != nil {
 		out = append(out, "")
 	}
-	c.walk(v.Subscribe.Heads(), func(n *node) {
+	c.walk(c.heads, func(n *node) {
 		if c.best(n) != nil {
 			out = append(out, c.name(n))
 		}

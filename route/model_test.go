@@ -58,7 +58,9 @@ type modelConsumer struct {
 	x     route.Hop
 	root  string
 	local bool
-	names map[string]*modelName
+	// through is the mount that it looks through; nil = none.
+	through *paths.Mount
+	names   map[string]*modelName
 }
 
 type modelName struct {
@@ -170,7 +172,7 @@ func (m *model) grant(e route.SessionGrant) error {
 	ofSession := slices.DeleteFunc(slices.Clone(m.adverts), func(a *modelAdvert) bool { return a.s != s })
 	slices.SortFunc(ofSession, func(a, b *modelAdvert) int { return cmp.Compare(a.id, b.id) })
 	for _, a := range ofSession {
-		switch reaches := shares(a.prefix, s.Publish, paths.All); {
+		switch reaches := s.publishes(a.prefix, paths.All, nil); {
 		case a.reason == 0 && !reaches:
 			m.gone(a, route.GoneDetached)
 			m.decline(a, route.NotGranted)
@@ -189,7 +191,7 @@ func (m *model) listen(e route.Listen) error {
 	case slices.ContainsFunc(m.consumers, func(c *modelConsumer) bool { return c.id == e.Consumer }):
 		return route.ErrInUse
 	}
-	c := &modelConsumer{id: e.Consumer, s: s, x: s.identity, root: e.Root, local: e.Local, names: map[string]*modelName{}}
+	c := &modelConsumer{id: e.Consumer, s: s, x: s.identity, root: e.Root, local: e.Local, through: e.Through, names: map[string]*modelName{}}
 	if (s.Wire == route.WireLite04 || s.Wire == route.WireLite05) && s.Hop == 0 && e.Exclude != 0 {
 		c.x = e.Exclude
 		if !s.learned {
@@ -327,7 +329,7 @@ func (m *model) judge(a *modelAdvert, ad route.Advertised) (route.Reason, error)
 		}
 	}
 	a.hops, a.cost = list, m.charge(s, ad.Cost, received)
-	if !shares(a.prefix, s.Publish, paths.All) {
+	if !a.s.publishes(a.prefix, paths.All, nil) {
 		return route.NotGranted, nil
 	}
 	return 0, nil
@@ -479,11 +481,24 @@ func (m *model) offered(c *modelConsumer, a *modelAdvert, name string) bool {
 	if len(a.hops) >= m.maxHops && !among(c.s.Wire, route.WireLocal, route.WireLite01, route.WireMoqt) {
 		return false
 	}
+	if c.through == nil && name != "" && mounted(c.s, a.prefix) {
+		return false
+	}
 	top := a.prefix
 	if len(c.root) > len(top) {
 		top = c.root
 	}
-	return shares(top, a.s.Publish, c.s.Subscribe)
+	return a.s.publishes(top, c.s.Subscribe, c.through)
+}
+
+// publishes reports whether s serves something at or below top that subscribe covers, by the name it has through a mount.
+func (s *modelSession) publishes(top string, subscribe paths.Set, through *paths.Mount) bool {
+	return !mounted(s, top) && shares(top, s.Publish, subscribe, through)
+}
+
+// mounted reports whether a session reads path elsewhere, so that it neither sees nor serves what is there.
+func mounted(s *modelSession, path string) bool {
+	return slices.ContainsFunc(s.Mounts, func(m paths.Mount) bool { return under(m.At, path) })
 }
 
 // hides is R23.
@@ -632,7 +647,7 @@ func (m *model) fire(c *modelConsumer, name string, n *modelName) {
 func (m *model) candidates(path string, x route.Requester, refused map[uint64]bool) []*modelAdvert {
 	var all []*modelAdvert
 	for _, a := range m.adverts {
-		if a.reason == 0 && !a.stale && under(a.prefix, path) && a.s.Publish.Match(path) &&
+		if a.reason == 0 && !a.stale && under(a.prefix, path) && a.s.Publish.Match(path) && !mounted(a.s, path) &&
 			!hides(x.Session, x.Hop, a) && !refused[a.seq] && (!x.Local || a.s.Source == route.SourceLocal) {
 			all = append(all, a)
 		}
@@ -665,7 +680,7 @@ func (m *model) candidates(path string, x route.Requester, refused map[uint64]bo
 
 func (m *model) through(path string, x route.Requester) bool {
 	return slices.ContainsFunc(m.adverts, func(a *modelAdvert) bool {
-		return a.reason == 0 && under(a.prefix, path) && a.s.Publish.Match(path) && hides(x.Session, x.Hop, a)
+		return a.reason == 0 && under(a.prefix, path) && a.s.Publish.Match(path) && !mounted(a.s, path) && hides(x.Session, x.Hop, a)
 	})
 }
 
@@ -687,11 +702,18 @@ var modelPaths = func() []string {
 var sharesMemo = map[string]bool{}
 
 // shares tries all paths.
-func shares(top string, p, o paths.Set) bool {
+func shares(top string, p, o paths.Set, through *paths.Mount) bool {
+	sees := o.Match
 	key := strings.Join([]string{top, p.String(), o.String()}, " ")
+	if through != nil {
+		key += " " + through.At + " " + through.Target
+		sees = func(path string) bool {
+			return under(through.Target, path) && o.Match(through.At+strings.TrimPrefix(path, through.Target))
+		}
+	}
 	got, ok := sharesMemo[key]
 	if !ok {
-		got = slices.ContainsFunc(modelPaths, func(path string) bool { return under(top, path) && p.Match(path) && o.Match(path) })
+		got = slices.ContainsFunc(modelPaths, func(path string) bool { return under(top, path) && p.Match(path) && sees(path) })
 		sharesMemo[key] = got
 	}
 	return got

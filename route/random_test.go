@@ -236,28 +236,37 @@ func (r *randomRun) compareState() {
 
 // compareNames compares the listing with what the model would tell a reader of this process.
 func (r *randomRun) compareNames() {
+	r.compareNamesOf("", paths.Mounts{{At: "a/b", Target: "b"}}, nil)
+	r.compareNamesOf("b", paths.Mounts{{At: "a/b", Target: "b"}}, &paths.Mount{At: "a/b", Target: "b"})
 	for _, root := range []string{"", "a", "a/b/z/z"} {
-		for i, text := range []string{"**", "a/*"} {
-			subscribe, err := paths.ParseSet(text)
-			if err != nil {
-				r.fail("%v", err)
+		r.compareNamesOf(root, nil, nil)
+	}
+}
+
+func (r *randomRun) compareNamesOf(root string, mounts paths.Mounts, through *paths.Mount) {
+	for i, text := range []string{"**", "a/*"} {
+		subscribe, err := paths.ParseSet(text)
+		if err != nil {
+			r.fail("%v", err)
+		}
+		v := route.View{
+			Root: root, Subscribe: subscribe, Mounts: mounts, Through: through, Hidden: i == 0,
+			Requester: route.Requester{Session: 1, Hop: 3},
+		}
+		c := &modelConsumer{x: 3, root: root, through: through, s: &modelSession{SessionInfo: route.SessionInfo{
+			ID: 1, Wire: route.WireLocal, Subscribe: subscribe, Mounts: mounts, Hidden: v.Hidden,
+		}}}
+		var want []string
+		for _, prefix := range randomPrefixes {
+			name, ok := c.presents(&modelAdvert{prefix: prefix})
+			if ok && r.model.best(c, name) != nil {
+				want = append(want, name)
 			}
-			v := route.View{Root: root, Subscribe: subscribe, Hidden: i == 0, Requester: route.Requester{Session: 1, Hop: 3}}
-			c := &modelConsumer{x: 3, root: root, s: &modelSession{SessionInfo: route.SessionInfo{
-				ID: 1, Wire: route.WireLocal, Subscribe: subscribe, Hidden: v.Hidden,
-			}}}
-			var want []string
-			for _, prefix := range randomPrefixes {
-				name, ok := c.presents(&modelAdvert{prefix: prefix})
-				if ok && r.model.best(c, name) != nil {
-					want = append(want, name)
-				}
-			}
-			slices.Sort(want)
-			want = slices.Compact(want)
-			if got := r.table.Names(v); !slices.Equal(got, want) {
-				r.fail("names below %q for %s: %q, want %q", root, text, got, want)
-			}
+		}
+		slices.Sort(want)
+		want = slices.Compact(want)
+		if got := r.table.Names(v); !slices.Equal(got, want) {
+			r.fail("names below %q for %s: %q, want %q", root, text, got, want)
 		}
 	}
 }
@@ -369,16 +378,35 @@ func (r *randomRun) event() route.Event {
 	case 10:
 		return route.Goaway{Session: session}
 	case 11, 12:
-		return route.Listen{
-			Consumer: route.ConsumerID(c.below(9) + 1), Session: session, Root: pick(c, randomPrefixes...),
-			Exclude: pick[route.Hop](c, 0, 0, 2, 3), Local: c.below(5) == 4,
-		}
+		return r.listen(session)
 	case 13:
 		return route.Unlisten{Consumer: route.ConsumerID(c.below(9) + 1)}
 	case 14:
 		return route.SessionGrant{ID: session, Publish: r.set(), Subscribe: r.set()}
 	}
 	return nil
+}
+
+func (r *randomRun) listen(session route.SessionID) route.Event {
+	c := r.c
+	e := route.Listen{
+		Consumer: route.ConsumerID(c.below(9) + 1), Session: session, Root: pick(c, randomPrefixes...),
+		Exclude: pick[route.Hop](c, 0, 0, 2, 3), Local: c.below(5) == 4,
+	}
+	s := r.model.session(session)
+	switch {
+	case s == nil || len(s.Mounts) == 0:
+	case mounted(s, e.Root) || c.below(2) == 1: // who listens there looks through the mount
+		m := pick(c, s.Mounts...)
+		e.Through, e.Root = &m, paths.Join(m.Target, pick(c, "", "", "b", ".h"))
+	}
+	return e
+}
+
+// mounts are none for most sessions.
+func (r *randomRun) mounts() paths.Mounts {
+	return pick(r.c, nil, nil, nil, paths.Mounts{{At: "a/b", Target: "b"}}, paths.Mounts{{At: "b", Target: "a"}},
+		paths.Mounts{{At: "a/.h", Target: "z"}, {At: "b", Target: "a/b"}})
 }
 
 func (r *randomRun) advertsOf(s route.SessionID) []route.AdvertID {
@@ -400,7 +428,7 @@ func (r *randomRun) sessionUp(id route.SessionID) route.Event {
 		Wire: pick(c, route.WireLite06, route.WireLite06, route.WireLite06, route.WireLite05, route.WireLite04, route.WireLite03,
 			route.WireLite01, route.WireMoqt, route.WireMoqtCluster, route.WireLocal),
 		Source: pick(c, route.SourceLocal, route.SourcePeer), ClusterPeer: c.below(2) == 1, Hidden: c.below(3) == 2,
-		Publish: r.set(), Subscribe: r.set(),
+		Publish: r.set(), Subscribe: r.set(), Mounts: r.mounts(),
 	}}
 }
 

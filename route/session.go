@@ -11,7 +11,24 @@ type session struct {
 	maxHops   int // our cap (R4)
 	adverts   map[AdvertID]*advert
 	consumers []*consumer // in order of arrival
-	heads     []string    // of Subscribe
+	own       *view       // of what is read without a mount
+}
+
+// view is what some consumers of a session may see.
+type view struct {
+	through   *paths.Mount // nil = not through a mount
+	subscribe paths.Set    // of what is there, whatever the peer calls it
+	heads     []string     // of subscribe
+}
+
+// view is what s may see through a mount, or without one.
+func (s *session) view(through *paths.Mount) *view {
+	v := &view{through: through, subscribe: s.Subscribe}
+	if through != nil {
+		v.subscribe = v.subscribe.Moved(through.At, through.Target)
+	}
+	v.heads = v.subscribe.Heads()
+	return v
 }
 
 func (t *Table) sessionUp(info *SessionInfo) error {
@@ -22,7 +39,7 @@ func (t *Table) sessionUp(info *SessionInfo) error {
 	if s.identity == 0 {
 		s.identity = info.Assigned
 	}
-	s.heads = info.Subscribe.Heads()
+	s.own = s.view(nil)
 	t.sessions[info.ID] = s
 	return nil
 }
@@ -82,19 +99,23 @@ func (t *Table) sessionGrant(e *SessionGrant) error {
 	if s.Subscribe.Equal(e.Subscribe) {
 		return nil
 	}
-	was := s.heads
-	s.Subscribe, s.heads = e.Subscribe, e.Subscribe.Heads()
+	s.Subscribe = e.Subscribe
+	s.own = s.view(nil)
 	t.settle()
 	for _, c := range s.consumers {
-		t.refresh(c, was)
-		t.refresh(c, s.heads)
+		was := c.view
+		if c.view = s.own; was.through != nil {
+			c.view = s.view(was.through)
+		}
+		t.refresh(c, was.heads)
+		t.refresh(c, c.heads)
 	}
 	return nil
 }
 
 // regrant judges an advertisement by a new grant (R11).
 func (t *Table) regrant(a *advert) {
-	reaches := a.session.Publish.Reaches(a.node.prefix)
+	reaches := a.session.reaches(a.node.prefix)
 	switch {
 	case a.reason == 0 && reaches:
 		t.touch(a.node) // what it can serve may differ
@@ -129,10 +150,20 @@ func (a *advert) visible(s SessionID, x Hop) bool {
 	return a.session.ID != s && (x == 0 || a.session.identity != x && !a.content.list.has(x))
 }
 
+// reaches reports whether the grant lets s serve anything at or below prefix (R11). Mounts are for reading only.
+func (s *session) reaches(prefix string) bool {
+	_, mounted := s.Mounts.Over(prefix)
+	return !mounted && s.Publish.Reaches(prefix)
+}
+
 // serves reports whether the grant lets the route serve path (R27).
-func (a *advert) serves(path string) bool { return a.session.Publish.Match(path) }
+func (a *advert) serves(path string) bool {
+	_, mounted := a.session.Mounts.Over(path)
+	return !mounted && a.session.Publish.Match(path)
+}
 
 // shares reports whether the grant lets the route serve anything at or below top that subscribe covers (R29).
 func (a *advert) shares(top string, subscribe paths.Set) bool {
-	return a.session.Publish.Shares(top, subscribe)
+	_, mounted := a.session.Mounts.Over(top)
+	return !mounted && a.session.Publish.Shares(top, subscribe)
 }

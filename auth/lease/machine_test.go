@@ -76,6 +76,8 @@ func do(tb testing.TB, m *machine, s step) effect {
 		g.Subscribe = sets(tb, "r/a/**")
 	case "root":
 		g.Root = ""
+	case "mounts":
+		g.Mounts = paths.Mounts{{At: "r/x", Target: "t"}}
 	case "peer":
 		g.Peer = true
 	case "tier":
@@ -134,6 +136,7 @@ func TestLife(t *testing.T) {
 		}},
 		"narrower":     {nil, []step{{at: 10, do: "tick", want: "ask", due: 100}, {at: 10, do: "narrow", want: "grant narrowed" + denied, never: true}}},
 		"another root": {nil, []step{{at: 10, do: "tick", want: "ask", due: 100}, {at: 10, do: "root", want: "root changed" + denied, never: true}}},
+		"other mounts": {nil, []step{{at: 10, do: "tick", want: "ask", due: 100}, {at: 10, do: "mounts", want: "mounts changed" + denied, never: true}}},
 		"another peer": {nil, []step{{at: 10, do: "tick", want: "ask", due: 100}, {at: 10, do: "peer", want: "peer changed" + denied, never: true}}},
 		"refused":      {nil, []step{{at: 10, do: "tick", want: "ask", due: 100}, {at: 10, do: "refused", want: "refused" + denied, never: true}}},
 		"invalid":      {nil, []step{{at: 10, do: "tick", want: "ask", due: 100}, {at: 10, do: "invalid", want: "invalid (invalid grant)", never: true}}},

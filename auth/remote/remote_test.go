@@ -127,7 +127,8 @@ func TestOutcomes(t *testing.T) {
 		"revalidate alone": {status(200, `{"subscribe":["**"],"revalidate":5}`), auth.ErrInvalid},
 		"revalidate 0":     {status(200, `{"subscribe":["**"],"revalidate":0,"expires":4102444800}`), auth.ErrInvalid},
 		"text for a time":  {status(200, `{"subscribe":["**"],"expires":"soon"}`), auth.ErrInvalid},
-		"mounts":           {status(200, `{"subscribe":["**"],"mounts":{"a":"b"}}`), auth.ErrInvalid},
+		"mounts in a list": {status(200, `{"subscribe":["**"],"mounts":["a"]}`), auth.ErrInvalid},
+		"mounts overlap":   {status(200, `{"subscribe":["**"],"mounts":{"a":"b","a/c":"d"}}`), auth.ErrRefused},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
