@@ -49,7 +49,7 @@ func TestDrainWithoutWindow(t *testing.T) {
 	if err := hub.Shutdown(ctx); err != nil || time.Since(begin) > 3*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
-	waitFor(t, 5*time.Second, "session over", func() bool { return spoke.Peers()[0].State == cluster.StateWaiting })
+	waitFor(t, 5*time.Second, "session over", func() bool { return spoke.Peers()[0].LastError != "" })
 	if got := spoke.Peers()[0].LastError; !strings.Contains(got, "going away") {
 		t.Errorf("closed with %q", got)
 	}
