@@ -25,7 +25,7 @@ verify: check test race e2e interop ## everything that CI runs
 .PHONY: check
 check: $(LINT) ## tier 0: vet, format, linters, import graph, generated pages
 	go vet ./...
-	go vet -tags e2e,interop,drill ./test/...
+	go vet -tags e2e,interop,drill,rust ./test/...
 	$(LINT) run ./...
 	go test ./internal/archtest
 
@@ -51,6 +51,11 @@ e2e: .cache/prometheus/.done ## tier 4: the built binary, driven as a user drive
 interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Rust and JavaScript libraries, both directions
 	MOQMESH_BIN=$(CURDIR)/bin/moqmesh MOQMESH_JS=$(CURDIR)/.cache/js MOQMESH_PYTHON=$(VENV)/bin/python \
 		go test -count=1 -timeout 25m -tags interop ./test/interop
+
+.PHONY: rust
+rust: build .cache/js/.done .cache/venv/.done ## meshes with the Rust relay, whose binary MOQ_RELAY names (cargo install moq-relay)
+	MOQ_RELAY=$(MOQ_RELAY) MOQMESH_BIN=$(CURDIR)/bin/moqmesh MOQMESH_JS=$(CURDIR)/.cache/js MOQMESH_PYTHON=$(VENV)/bin/python \
+		go test -count=1 -timeout 15m -tags e2e,rust -v ./test/e2e -run TestRust
 
 .PHONY: drill
 drill: build ## the outage drill: 500 viewers, an auth server that fails in every way; five minutes, figures of docs/reliability.md
