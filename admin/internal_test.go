@@ -230,6 +230,7 @@ var families = map[string]string{
 	"moqmesh_auth_ended_total": "counter", "moqmesh_auth_recovered_total": "counter", "moqmesh_auth_stale_sessions": "gauge",
 	"moqmesh_limited_total": "counter", "moqmesh_groups_shed_total": "counter", "moqmesh_joins_delayed_total": "counter",
 	"moqmesh_lateness_seconds": "gauge", "moqmesh_overloaded": "gauge",
+	"moqmesh_memory_used_bytes": "gauge", "moqmesh_memory_limit_bytes": "gauge", "moqmesh_memory_short": "gauge",
 	"moqmesh_cache_evictions_total": "counter", "moqmesh_dials_total": "counter", "moqmesh_dial_failures_total": "counter",
 }
 
@@ -273,8 +274,8 @@ func TestMetricsAreAlwaysThere(t *testing.T) {
 	if diff := cmp.Diff(families, have); diff != "" {
 		t.Error(diff)
 	}
-	if rows != 31 { // one per family without labels, and one per state of a peer
-		t.Errorf("%d rows, want 31", rows)
+	if rows != 34 { // one per family without labels, and one per state of a peer
+		t.Errorf("%d rows, want 34", rows)
 	}
 	if !slices.IsSortedFunc(slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "# TYPE") }), strings.Compare) {
 		t.Error("families are not in order")
@@ -298,7 +299,7 @@ func TestMetricsRows(t *testing.T) {
 		DrainingSessions: 22,
 		Own: admin.OwnMetrics{
 			Sessions: 23, Routes: 24, HoldsPending: 25, UpstreamSubscriptions: 26, Failovers: 27, DuplicateFrames: 28,
-			CacheBytes: 29, CacheGroups: 30, CacheEvictions: 31, GroupsShed: 32, JoinsDelayed: 33, Lateness: 34 * time.Millisecond, Overloaded: true, Dials: 32, DialFailures: 33,
+			CacheBytes: 29, CacheGroups: 30, CacheEvictions: 31, GroupsShed: 32, JoinsDelayed: 33, Lateness: 34 * time.Millisecond, Overloaded: true, MemoryUsed: 35, MemoryLimit: 36, MemoryShort: true, Dials: 32, DialFailures: 33,
 			Tracks: 34, Readers: 35, Refusals: 36, CacheCapacity: 37, Peers: map[string]int{"waiting": 38}, PeerListFailing: true,
 			Hedges: 39, HedgesWon: 40, HedgesNeedless: 41, HedgesRefused: 42,
 		},
@@ -320,7 +321,7 @@ func TestMetricsRows(t *testing.T) {
 		`moq_relay_draining_sessions 22`,
 		`moqmesh_sessions 23`, `moqmesh_routes 24`, `moqmesh_holds_pending 25`, `moqmesh_upstream_subscriptions 26`, `moqmesh_failovers_total 27`,
 		`moqmesh_duplicate_frames_total 28`, `moqmesh_cache_bytes 29`, `moqmesh_cache_groups 30`, `moqmesh_cache_evictions_total 31`, `moqmesh_groups_shed_total 32`, `moqmesh_joins_delayed_total 33`,
-		`moqmesh_lateness_seconds 0.034`, `moqmesh_overloaded 1`,
+		`moqmesh_lateness_seconds 0.034`, `moqmesh_overloaded 1`, `moqmesh_memory_used_bytes 35`, `moqmesh_memory_limit_bytes 36`, `moqmesh_memory_short 1`,
 		`moqmesh_dials_total 32`, `moqmesh_dial_failures_total 33`,
 		`moqmesh_tracks 34`, `moqmesh_readers 35`, `moqmesh_refusals_total 36`, `moqmesh_cache_capacity_bytes 37`,
 		`moqmesh_hedges_total 39`, `moqmesh_hedges_won_total 40`, `moqmesh_hedges_needless_total 41`, `moqmesh_hedges_refused_total 42`,

@@ -160,6 +160,8 @@ type OwnMetrics struct {
 	Lateness                                         time.Duration
 	Overloaded                                       bool
 	JoinsDelayed                                     uint64
+	MemoryUsed, MemoryLimit                          int64 // bytes; 0 = not known, no limit
+	MemoryShort                                      bool
 	Dials, DialFailures                              uint64 // of peers
 	Auth                                             AuthMetrics
 	// Limited counts what was turned away, by limit.

@@ -150,7 +150,7 @@ type grantJSON struct {
 	Subscribe  []string          `json:"subscribe,omitempty"`
 	Root       *string           `json:"root,omitempty"`
 	Mounts     map[string]string `json:"mounts,omitempty"`
-	Expires    int64             `json:"expires,omitempty"`
+	Expires    *int64            `json:"expires,omitempty"`
 	Revalidate float64           `json:"revalidate,omitempty"`
 	Tier       string            `json:"tier,omitempty"`
 	Peer       bool              `json:"peer,omitempty"`
@@ -175,7 +175,8 @@ func EncodeGrant(g Grant, dialed string) []byte {
 		}
 	}
 	if !g.Expires.IsZero() {
-		j.Expires = g.Expires.Unix()
+		end := g.Expires.Unix()
+		j.Expires = &end
 	}
 	return encode(j)
 }

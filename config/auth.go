@@ -310,16 +310,18 @@ func (a *AuthLocal) open(logger *slog.Logger) (*serve.Rules, error) {
 }
 
 // authServer says whom an auth server may be signed by, and what is presented to it. What makes dials of peers lenient
-// (fingerprints, insecure, host_name) is for peers only.
-func (c ClientTLS) authServer(logger *slog.Logger) (*tls.Config, error) {
+// (fingerprints, insecure, host_name) is for peers only. Files are read again when they change.
+func (c ClientTLS) authServer(logger *slog.Logger) (func() *tls.Config, error) {
 	c.Fingerprints, c.Insecure, c.HostName = nil, false, ""
 	trust, err := c.client(logger)
 	if err != nil {
 		return nil, err
 	}
-	conf := trust.TLS("", nil) // the host is that of each request
-	conf.MinVersion = tls.VersionTLS12
-	return conf, nil
+	return func() *tls.Config {
+		conf := trust.TLS("", nil) // the host is that of each request
+		conf.MinVersion = tls.VersionTLS12
+		return conf
+	}, nil
 }
 
 // clientCAs opens the files of CAs for client certificates; nil if there are none.

@@ -90,6 +90,7 @@ var away = map[string][2]value{
 	"web.ws":                      {{`false`, "false"}, {`false`, "false"}},
 	"limits.handshakes":           {{`1`, "1"}, {`2`, "2"}},
 	"limits.sessions_per_address": {{`1`, "1"}, {`2`, "2"}},
+	"limits.memory":               {{`"50%"`, "50%"}, {`"2GiB"`, "2GiB"}},
 	"limits.lateness":             {{`"1s"`, "1s"}, {`"0s"`, "0s"}},
 	"limits.announcements":        {{`1`, "1"}, {`2`, "2"}},
 	"limits.announce_rate":        {{`1`, "1"}, {`2`, "2"}},

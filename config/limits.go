@@ -1,8 +1,11 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/moqmesh/moqmesh/internal/memory"
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
@@ -12,6 +15,7 @@ type Limits struct {
 	Handshakes         uint64 // under way at the same time
 	SessionsPerAddress uint64 // of one IPv4 address or IPv6 /64
 	Lateness           time.Duration
+	Memory             Capacity // of the process
 	// The rest is per session.
 	Announcements   uint64
 	AnnounceRate    uint64 // changes a second
@@ -37,6 +41,10 @@ var limitKeys = []*key{
 		def: `"100ms"`,
 		doc: "How long nine in ten of the relay's goroutines may have to wait for a core before it counts as overloaded, which takes two seconds of it: new clients are then refused, and readers that are furthest behind skip groups. From a quarter of it on, new connections have to wait for their turn. `0s` = never.",
 	}, func(d *draft) *time.Duration { return &d.Limits.Lateness }),
+	newKey("limits.memory", capacityKind, about{
+		def: `"85%"`,
+		doc: "Most memory for this process: a size, or a part of what it may use. The garbage collector keeps to it as long as it can, unless GOMEMLIMIT is set. From 80% of it on the cache shrinks; when 90% are taken without the cache, new clients are refused until it is less than 85%.",
+	}, func(d *draft) *Capacity { return &d.Limits.Memory }),
 	newKey("limits.announcements", numberKind, about{
 		def: "100000",
 		doc: "Live announcements of one session. One more ends it.",
@@ -75,4 +83,16 @@ func (l Limits) session() lite.Limits {
 func (l Limits) listener(c endpoint.Config) endpoint.Config {
 	c.MaxPending, c.MaxPerAddr = int(l.Handshakes), int(l.SessionsPerAddress)
 	return c
+}
+
+// memory is the limit of the process in bytes. Where it is a part of a memory that is unknown, there is none.
+func (l Limits) memory() (int64, error) {
+	limit, err := l.Memory.Resolve()
+	switch {
+	case errors.Is(err, memory.ErrUnknown):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("limits.memory: %w", err)
+	}
+	return limit, nil
 }

@@ -37,6 +37,10 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 	if err != nil {
 		return relay.Config{}, fmt.Errorf("cache.capacity: %w", err)
 	}
+	limit, err := c.Limits.memory()
+	if err != nil {
+		return relay.Config{}, err
+	}
 	quic := c.QUIC.endpoint()
 	return relay.Config{
 		Hop: route.Hop(c.Cluster.ID), MaxHops: c.Cluster.MaxHops, Node: cmp.Or(c.Stats.Node, c.Cluster.Node.Key()), Self: c.Cluster.Node,
@@ -73,7 +77,7 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 			Enabled: c.Stats.Enabled, Prefix: c.Stats.Prefix, Node: c.Stats.Node, Depth: c.Stats.Depth,
 			Interval: c.Stats.Interval, Linger: c.Stats.Linger,
 		},
-		CacheHeadroom: int64(c.Cache.Headroom), Lateness: c.Limits.Lateness,
+		CacheHeadroom: int64(c.Cache.Headroom), Lateness: c.Limits.Lateness, Memory: limit,
 		Cache:  media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
 		Logger: logger,
 	}, nil

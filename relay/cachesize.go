@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/internal/memory"
+	"github.com/moqmesh/moqmesh/internal/overload"
 )
 
 const (
@@ -13,8 +14,8 @@ const (
 	sizeEvery = 5 * time.Second
 	// releaseEvery is how often, at most, memory that is held but not used is given back: that costs a collection.
 	releaseEvery = 30 * time.Second
-	// minCapacity is what the cache keeps however little memory is left: live content goes through it.
-	minCapacity = 16 << 20
+	// minCapacity is what the cache keeps however little memory is left.
+	minCapacity = overload.MinCache
 )
 
 // sizer keeps memory free by shrinking the cache, and lets it grow again up to its configured size.
@@ -61,7 +62,7 @@ func (r *Relay) sizeCache(ctx context.Context) {
 		headroom: r.cfg.CacheHeadroom, most: r.cfg.Cache.Capacity, release: debug.FreeOSMemory,
 		available: func() (int64, error) { return memory.Available(memory.System()) },
 		used:      func() int64 { return r.cache.Stats().Bytes },
-		resize:    r.cache.Resize,
+		resize:    func(n int64) { r.room.leave(forHeadroom, n) },
 	}
 	tick := time.NewTicker(sizeEvery)
 	defer tick.Stop()

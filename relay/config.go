@@ -7,6 +7,7 @@ import (
 	"github.com/moqmesh/moqmesh/auth"
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
+	"github.com/moqmesh/moqmesh/internal/overload"
 	"github.com/moqmesh/moqmesh/lan"
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/lite/message"
@@ -78,11 +79,16 @@ type Config struct {
 	// CacheHeadroom is memory to keep free, in bytes: the cache shrinks for it; 0 = the cache takes what it may.
 	CacheHeadroom int64
 
+	// Memory is how much the process may use, in bytes: near it the cache shrinks, then new clients are refused; 0 = no
+	// limit.
+	Memory int64
 	// Lateness is how long goroutines may wait for a core before the relay counts as overloaded: new clients are then
 	// refused, and readers that are furthest behind skip. From a quarter of it on, joining is slowed down. 0 = never.
 	Lateness time.Duration
 
 	Logger *slog.Logger // nil discards
+
+	fileLimit uint64 // descriptors that the process may have; tests set it
 }
 
 // LAN is the discovery of peers on the local network. The zero value is none.
@@ -112,6 +118,9 @@ func (c Config) normal() Config {
 	}
 	if c.Handshake == 0 {
 		c.Handshake = defaultHandshake
+	}
+	if c.fileLimit == 0 {
+		c.fileLimit = overload.FileLimit()
 	}
 	if c.MaxHops == 0 {
 		c.MaxHops = route.MaxHops

@@ -22,10 +22,7 @@ const (
 )
 
 // errLate refuses new clients of a relay that is late: those who watch come first.
-var errLate = errors.New("the relay is overloaded")
-
-// overloadReason is what a refused client is told.
-const overloadReason = "overloaded"
+var errLate = errors.New("overloaded")
 
 // pressure is what is done about lateness: joining is slowed down, clients are refused, readers skip.
 type pressure struct {
@@ -34,6 +31,8 @@ type pressure struct {
 	wait    atomic.Int64 // nanoseconds, as last measured
 	refused atomic.Uint64
 	delayed atomic.Uint64
+
+	memory shortage
 }
 
 func newPressure() *pressure { return &pressure{joins: rate.NewLimiter(rate.Inf, joinBurst)} }
@@ -61,13 +60,20 @@ func (p *pressure) pace(ctx context.Context) error {
 	}
 }
 
-// admits reports whether a session may come in. Peers may: others watch through them.
-func (p *pressure) admits(peer bool) bool {
-	if peer || !p.full.Load() {
-		return true
+// admit fails with what a session that may not come in is told: errLate or errMemory. Peers may come in: others watch
+// through them.
+func (p *pressure) admit(peer bool) error {
+	switch {
+	case peer:
+		return nil
+	case p.full.Load():
+		p.refused.Add(1)
+		return errLate
+	case p.memory.full.Load():
+		p.memory.refused.Add(1)
+		return errMemory
 	}
-	p.refused.Add(1)
-	return false
+	return nil
 }
 
 // follow makes a verdict true.

@@ -61,6 +61,7 @@ func (g *registry) init() {
 func (g *registry) add(s *live) {
 	g.mu.Lock()
 	g.byID[s.id] = s
+	s.tier = g.label(s.tier)
 	g.tier(s.tier).opened++
 	draining := g.draining
 	g.mu.Unlock()
@@ -84,7 +85,7 @@ func (g *registry) remove(s *live) {
 func (g *registry) move(s *live, tier string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s.tier == tier || g.byID[s.id] != s {
+	if tier = g.label(tier); s.tier == tier || g.byID[s.id] != s {
 		return
 	}
 	now := totalsOf(s.Counters())
@@ -106,6 +107,20 @@ func (g *registry) settle() {
 	default:
 		close(g.none)
 	}
+}
+
+// maxTiers bounds the tiers that are told apart: each costs rows in metrics and tracks of statistics, for ever.
+const maxTiers = 64
+
+// otherTier is what the rest is counted as.
+const otherTier = "other"
+
+// label is what a tier is counted as. g.mu is held.
+func (g *registry) label(tier string) string {
+	if _, known := g.totals[tier]; known || len(g.totals) < maxTiers {
+		return tier
+	}
+	return otherTier
 }
 
 func (g *registry) tier(name string) *totals {

@@ -44,6 +44,7 @@ type Relay struct {
 	leases   *lease.Manager
 	limited  lite.Limited
 	pressure *pressure
+	room     room
 
 	ids      atomic.Uint64 // of sessions, as in log lines
 	sessions registry
@@ -87,6 +88,7 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	r.cache = media.NewCache(cfg.Cache)
+	r.room = room{resize: r.cache.Resize, most: cfg.Cache.Capacity}
 	r.origin = origin.New(origin.Config{
 		Hop: hop, MaxHops: cfg.MaxHops, Cache: r.cache, Logger: r.log, Hedge: cfg.Hedge, IdleTimeout: cfg.Dial.QUIC.IdleTimeout,
 		Adverts: cfg.Limits.Announcements, Feeds: cfg.Limits.AnnounceStreams, AnnounceRate: cfg.AnnounceRate,
@@ -100,6 +102,9 @@ func New(cfg Config) (*Relay, error) {
 	r.wg.Go(r.watchSessions)
 	if cfg.CacheHeadroom > 0 {
 		r.wg.Go(func() { r.sizeCache(r.life) })
+	}
+	if cfg.Memory > 0 {
+		r.wg.Go(func() { r.watchMemory(r.life) })
 	}
 	if cfg.Lateness > 0 {
 		r.wg.Go(func() { r.watchLateness(r.life) })

@@ -48,10 +48,10 @@ func (r *Relay) admit(conn transport.Conn) {
 		return
 	}
 	grant := admitted.Grant()
-	if !r.pressure.admits(grant.Peer) {
-		log.Info("session refused", "path", sess.Peer().Path, "error", errLate)
-		admitted.Close(overloadReason, 0, 0)
-		sess.Close(lite.CodeApplication+http.StatusServiceUnavailable, overloadReason)
+	if err := r.pressure.admit(grant.Peer); err != nil {
+		log.Info("session refused", "path", sess.Peer().Path, "error", err)
+		admitted.Close(err.Error(), 0, 0)
+		sess.Close(lite.CodeApplication+http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	peer := origin.Peer{

@@ -65,6 +65,7 @@ func (s state) Metrics() admin.Metrics {
 		DuplicateFrames: c.Repeated,
 		CacheBytes:      c.Bytes, CacheCapacity: c.Capacity, CacheGroups: int(c.Groups), CacheEvictions: c.Evicted, GroupsShed: c.Shed,
 		Lateness: time.Duration(r.pressure.wait.Load()), Overloaded: r.pressure.full.Load(), JoinsDelayed: r.pressure.delayed.Load(),
+		MemoryUsed: r.pressure.memory.used.Load(), MemoryLimit: r.cfg.Memory, MemoryShort: r.pressure.memory.full.Load(),
 		Peers: make(map[string]int),
 	}
 	for _, p := range r.Peers() {

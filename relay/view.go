@@ -23,6 +23,9 @@ type admitter struct{ relay *Relay }
 // Admit implements admin.Admitter.
 func (a admitter) Admit(ctx context.Context, req admin.Request) (admin.View, error) {
 	r := a.relay
+	if err := r.pressure.admit(false); err != nil {
+		return nil, &admin.StatusError{Status: http.StatusServiceUnavailable, Err: err}
+	}
 	admitted, err := r.open(ctx, auth.Request{
 		Transport: auth.TransportHTTP, Remote: req.Remote, Local: req.Local, ServerName: req.ServerName,
 		ALPN: req.ALPN, Path: req.Path, Query: req.Query, Role: auth.RoleSubscriber, TLS: auth.IdentityOf(req.Certificates),

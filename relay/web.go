@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/moqmesh/moqmesh/admin"
+	"github.com/moqmesh/moqmesh/internal/overload"
 	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
@@ -77,13 +78,32 @@ func (w *web) listen(name, kind, address string, h http.Handler, conf *tls.Confi
 		conf.NextProtos = []string{"h2", "http/1.1"}
 	}
 	w.servers = append(w.servers, &webServer{
-		ln: &countedListener{Listener: ln, name: name, log: log.With("kind", kind), failures: make(map[string]uint64)},
+		ln: &countedListener{
+			Listener: ln, name: name, log: log.With("kind", kind), failures: make(map[string]uint64),
+			files: w.files(name), plain: conf == nil,
+		},
 		server: &http.Server{
 			Handler: h, TLSConfig: conf, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: w.relay.cfg.Handshake,
 			IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	})
 	return nil
+}
+
+// files keeps descriptors from the public; operators may have the last.
+func (w *web) files(name string) *overload.Files {
+	if name == "internal" || w.relay.cfg.fileLimit == 0 {
+		return nil
+	}
+	return overload.NewFiles(w.relay.cfg.fileLimit)
+}
+
+// refused counts connections that were closed for want of descriptors.
+func (w *web) refused() (n uint64) {
+	for _, s := range w.servers {
+		n += s.ln.refused.Load()
+	}
+	return n
 }
 
 // start serves what was bound.
@@ -170,6 +190,10 @@ type countedListener struct {
 	net.Listener
 	name string
 	log  *slog.Logger
+	// files, if not nil, keeps some descriptors; plain says that a refusal can be told in HTTP.
+	files   *overload.Files
+	plain   bool
+	refused atomic.Uint64
 
 	failing atomic.Int64 // since when, unix nanoseconds; 0 = it works
 
@@ -177,24 +201,58 @@ type countedListener struct {
 	failures map[string]uint64
 }
 
+// errDescriptors says that the last descriptors are kept for the relay itself.
+var errDescriptors = fmt.Errorf("the last descriptors are kept: %w", syscall.EMFILE)
+
 // Accept implements net.Listener.
 func (l *countedListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err == nil {
+	for {
+		c, err := l.Listener.Accept()
+		switch {
+		case err != nil:
+			if !errors.Is(err, net.ErrClosed) {
+				l.fail(err)
+			}
+			return nil, err
+		case l.files.Refuse(descriptor(c)):
+			l.refuse(c)
+			continue
+		}
 		if since := l.failing.Swap(0); since != 0 {
 			l.log.Info("accepting again", "after", time.Since(time.Unix(0, since)).Round(time.Millisecond))
 		}
 		return c, nil
 	}
-	if !errors.Is(err, net.ErrClosed) {
-		if l.failing.CompareAndSwap(0, time.Now().UnixNano()) {
-			l.log.Warn("no TCP connection can be accepted", "err", err)
-		}
-		l.mu.Lock()
-		l.failures[acceptClass(err)]++
-		l.mu.Unlock()
+}
+
+func (l *countedListener) fail(err error) {
+	if l.failing.CompareAndSwap(0, time.Now().UnixNano()) {
+		l.log.Warn("no TCP connection can be accepted", "err", err)
 	}
-	return nil, err
+	l.mu.Lock()
+	l.failures[acceptClass(err)]++
+	l.mu.Unlock()
+}
+
+// refuse closes a connection at once, so that the client need not wait in the queue of the socket.
+func (l *countedListener) refuse(c net.Conn) {
+	l.refused.Add(1)
+	l.fail(errDescriptors)
+	if l.plain { // the first bytes on a new connection wait for nobody
+		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = c.Write([]byte("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+	}
+	_ = c.Close()
+}
+
+// descriptor is that of a connection; 0 if it has none.
+func descriptor(c net.Conn) (fd uint64) {
+	if sc, ok := c.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			_ = raw.Control(func(n uintptr) { fd = uint64(n) })
+		}
+	}
+	return fd
 }
 
 func acceptClass(err error) string {

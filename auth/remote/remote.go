@@ -25,6 +25,8 @@ const (
 	maxReason = 300       // bytes of what a refusal says
 	// maxIdle is how many connections to the server are kept.
 	maxIdle = 64
+	// handshakeTimeout bounds the beginning of one.
+	handshakeTimeout = 5 * time.Second
 )
 
 // ErrURL says that an address is not one of an auth server. It does not quote the address, which may hold a credential.
@@ -34,8 +36,9 @@ var ErrURL = errors.New("want https://…, unix:///path, or http:// to a loopbac
 type Config struct {
 	// URL is https://…, http://… to a loopback address, or unix:///path, where requests go to "/".
 	URL string
-	// TLS says whom to trust and what to present; nil trusts the system's roots. Unused without https.
-	TLS    *tls.Config
+	// TLS says whom to trust and what to present, anew for each connection; nil trusts the system's roots. Unused without
+	// https.
+	TLS    func() *tls.Config
 	Logger *slog.Logger // nil discards
 }
 
@@ -55,8 +58,11 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	transport := &http.Transport{
-		TLSClientConfig: cfg.TLS, ForceAttemptHTTP2: true, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle,
-		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second, MaxResponseHeaderBytes: 32 << 10,
+		ForceAttemptHTTP2: true, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle,
+		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: handshakeTimeout, MaxResponseHeaderBytes: 32 << 10,
+	}
+	if cfg.TLS != nil {
+		transport.DialTLSContext = dialTLS(cfg.TLS)
 	}
 	target := u.String()
 	if u.Scheme == "unix" {
@@ -75,6 +81,18 @@ func New(cfg Config) (*Client, error) {
 		// A redirect is no answer: the question holds credentials, which go where the operator said.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// dialTLS opens connections with the settings of that moment.
+func dialTLS(settings func() *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		defer cancel()
+		conf := settings().Clone()
+		conf.NextProtos = []string{"h2", "http/1.1"}
+		d := tls.Dialer{Config: conf}
+		return d.DialContext(ctx, network, addr)
+	}
 }
 
 // Check reports whether New would take a URL.

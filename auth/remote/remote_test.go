@@ -263,8 +263,18 @@ func TestHTTPS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
 	conf := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{selfSigned(t)}}
-	if _, err := client(t, remote.Config{URL: srv.URL, TLS: conf}).Authorize(t.Context(), question); err != nil || presented != 1 {
+	c := client(t, remote.Config{URL: srv.URL, TLS: func() *tls.Config { return conf }})
+	if _, err := c.Authorize(t.Context(), question); err != nil || presented != 1 {
 		t.Errorf("%v, %d certificates", err, presented)
+	}
+	conf = &tls.Config{RootCAs: x509.NewCertPool()} // trust changes: the next connection goes by it
+	srv.CloseClientConnections()
+	if _, err := c.Authorize(t.Context(), question); !errors.Is(err, auth.ErrUnavailable) {
+		t.Errorf("a server that is not trusted any more: %v", err)
+	}
+	conf = &tls.Config{RootCAs: roots}
+	if _, err := c.Authorize(t.Context(), question); err != nil {
+		t.Errorf("a server that is trusted again: %v", err)
 	}
 	if _, err := client(t, remote.Config{URL: srv.URL}).Authorize(t.Context(), question); !errors.Is(err, auth.ErrUnavailable) {
 		t.Error(err)

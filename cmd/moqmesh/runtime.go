@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-
-	"github.com/moqmesh/moqmesh/config"
 )
 
 const (
@@ -13,14 +11,12 @@ const (
 	// per frame that it delivers and its groups hold no pointers, so that collecting twice as often as Go's default
 	// does costs next to nothing, and saves a quarter of the memory.
 	collectAt = 50
-	// limitPercent is the part of the memory that this process may use from which on the collector works harder rather
-	// than let the heap grow. The rest is for what Go does not count: buffers of sockets, the binary.
-	limitPercent = 85
 )
 
-// tuneRuntime sets the collector's goals for a relay whose cache takes up to capacity bytes (0 = no limit), unless the
-// environment has GOGC or GOMEMLIMIT.
-func tuneRuntime(capacity int64, log *slog.Logger) {
+// tuneRuntime sets the collector's goals for a relay whose cache takes up to capacity bytes (0 = no limit) of the limit of
+// the process (0 = unknown), unless the environment has GOGC or GOMEMLIMIT. From the limit on the collector works harder
+// rather than let the heap grow. What Go does not count, buffers of sockets and the binary, is not part of it.
+func tuneRuntime(capacity, limit int64, log *slog.Logger) {
 	growth := os.Getenv("GOGC") == ""
 	if growth {
 		debug.SetGCPercent(collectAt)
@@ -28,8 +24,7 @@ func tuneRuntime(capacity int64, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	limit, err := config.Capacity{Percent: limitPercent}.Resolve()
-	if err != nil || limit <= 0 {
+	if limit <= 0 {
 		return // unknown: nothing to go by
 	}
 	debug.SetMemoryLimit(limit)

@@ -31,7 +31,7 @@ func TestTuneRuntime(t *testing.T) {
 			debug.SetGCPercent(77)
 			debug.SetMemoryLimit(math.MaxInt64)
 			var log bytes.Buffer
-			tuneRuntime(test.capacity, slog.New(slog.NewTextHandler(&log, nil)))
+			tuneRuntime(test.capacity, 1<<30, slog.New(slog.NewTextHandler(&log, nil)))
 			if got := debug.SetGCPercent(100); got != test.percent {
 				t.Errorf("collects at %d %%, want %d %%", got, test.percent)
 			}
