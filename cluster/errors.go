@@ -7,7 +7,7 @@ import (
 
 // Reasons for refusing an entry of a peer list; an EntryError wraps one of them.
 var (
-	ErrBareHost     = errors.New("a bare host is not accepted, write https://host/")
+	ErrBareHost     = errors.New("a bare host is not accepted, write https:// before it")
 	ErrURL          = errors.New("not a valid URL")
 	ErrHost         = errors.New("the URL has no host")
 	ErrScheme       = errors.New("unknown scheme")

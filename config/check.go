@@ -20,10 +20,11 @@ func (c *Config) Check() (warnings []string, err error) {
 	if closer, ok := rc.Auth.(interface{ Close() }); ok {
 		closer.Close()
 	}
-	for _, p := range slices.Concat(c.Listen.TLS.Pairs, c.Web.HTTPSPairs) {
-		if _, err := tls.LoadX509KeyPair(p.Cert, p.Key); err != nil {
-			return nil, fmt.Errorf("certificate %s: %w", p.Cert, err)
-		}
+	if err := checkPairs("listen.tls.cert", c.Listen.TLS.Pairs); err != nil {
+		return nil, err
+	}
+	if err := checkPairs("web.https.cert", c.Web.HTTPSPairs); err != nil {
+		return nil, err
 	}
 	warnings = slices.Clone(c.Warnings)
 	if !c.Cluster.PeerList.IsZero() {
@@ -32,4 +33,14 @@ func (c *Config) Check() (warnings []string, err error) {
 		}
 	}
 	return warnings, nil
+}
+
+// checkPairs loads the certificates that a key names.
+func checkPairs(key string, pairs []CertPair) error {
+	for _, p := range pairs {
+		if _, err := tls.LoadX509KeyPair(p.Cert, p.Key); err != nil {
+			return &Error{Key: key, Reason: fmt.Sprintf("%s: %v", p.Cert, err)}
+		}
+	}
+	return nil
 }

@@ -113,7 +113,11 @@ func (r *Relay) describe(id uint64, sess *lite.Session, info transport.Info, adm
 
 // serve runs an admitted session until it ends, and returns why.
 func (r *Relay) serve(sess *lite.Session, l *live, peer origin.Peer, log *slog.Logger) error {
-	log.Info("session accepted", "transport", l.kind, "version", l.version.String(), "role", l.role, "tier", l.tier,
+	how := "session accepted"
+	if l.dialed {
+		how = "session established"
+	}
+	log.Info(how, "transport", l.kind, "version", l.version.String(), "role", l.role, "tier", l.tier,
 		"root", peer.Root, "publish", peer.Publish, "subscribe", peer.Subscribe)
 	h := r.origin.Attach(peer, sess)
 	r.sessions.add(l)

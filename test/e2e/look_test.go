@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		"good":           {files + "[cluster]\nconnect = \"https://b.example/?jwt=S3CRET\"\n", 0, "ok\n"},
 		"warning":        {files + "[quic]\nkeep_alive = \"20s\"\n", 0, "warning: "},
 		"bad key":        {files + "[cluster]\nconect = \"x\"\n", 1, ":8: cluster.conect"},
-		"other key file": {base + fmt.Sprintf("tls.cert = %q\ntls.key = %q\n", cert, cert), 1, "private key"},
+		"other key file": {base + fmt.Sprintf("tls.cert = %q\ntls.key = %q\n", cert, cert), 1, "listen.tls.cert: "},
 		"no such root":   {files + "[connect]\ntls.root = \"/nowhere.pem\"\n", 1, "/nowhere.pem"},
 		"bad peer list":  {files + fmt.Sprintf("[cluster]\nconnect_api = %q\n", cert), 0, "cannot be used"},
 	}
