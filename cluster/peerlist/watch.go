@@ -21,6 +21,8 @@ import (
 const (
 	// checkInterval is how often a URL is looked at (C16); the cache decides whether that means a request.
 	checkInterval = 30 * time.Second
+	// readRetry is the pause after a file could not be read.
+	readRetry = 2 * time.Second
 	// firstRetry is the pause after a first check that failed; it doubles up to checkInterval (C20a).
 	firstRetry = time.Second
 	// maxBody bounds a list, in bytes.
@@ -44,8 +46,9 @@ type Watch struct {
 	cfg      Config
 	log      *slog.Logger
 	resource *httpcache.Resource // nil for a file
-	good     []byte              // of Run: the last list that was accepted, as it was written
-	have     bool                // good is valid
+	read     func(name string) ([]byte, error)
+	good     []byte // of Run: the last list that was accepted, as it was written
+	have     bool   // good is valid
 
 	mu     sync.Mutex
 	status Status
@@ -67,7 +70,7 @@ func New(cfg Config) *Watch {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Watch{cfg: cfg, log: cfg.Logger.With("source", cfg.Source.String()), status: Status{Source: cfg.Source.String()}}
+	w := &Watch{cfg: cfg, log: cfg.Logger.With("source", cfg.Source.String()), read: readFile, status: Status{Source: cfg.Source.String()}}
 	if cfg.Source.url != nil {
 		w.resource = httpcache.New(httpcache.Config{
 			URL: cfg.Source.request(cfg.Self), Client: cfg.Client, Limit: maxBody, Accept: "application/json",
@@ -141,9 +144,15 @@ func (w *Watch) follow(ctx context.Context) {
 	watch := filewatch.New(w.cfg.Source.file)
 	defer watch.Close()
 	for {
-		w.take(readFile(w.cfg.Source.file))
+		data, err := w.read(w.cfg.Source.file)
+		w.take(data, err)
+		var again <-chan time.Time
+		if err != nil { // no event tells that it could be read now: descriptors may have been short
+			again = time.After(readRetry)
+		}
 		select {
 		case <-watch.Changes():
+		case <-again:
 		case <-ctx.Done():
 			return
 		}

@@ -51,7 +51,7 @@ func TestDeparture(t *testing.T) {
 			took time.Duration // until the last relay knows it
 		}{
 			{"stop", (*sim.Publisher).Stop, time.Second},
-			{"crash", (*sim.Publisher).Crash, 14 * time.Second},
+			{"crash", (*sim.Publisher).Crash, 11 * time.Second},
 		} {
 			t.Run(top.name+"/"+end.name, func(t *testing.T) {
 				cfg := sim.Config{

@@ -5,6 +5,8 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,10 +16,22 @@ import (
 )
 
 // TestOutOfDescriptors (faults 10): with TCP clients that take every descriptor, QUIC goes on, there is one log line and a
-// metric, and TCP is accepted again at once when they leave.
+// metric, and TCP is accepted again at once when they leave. A peer list and a certificate that change meanwhile
+// are read: TCP clients do not get the last descriptors.
 func TestOutOfDescriptors(t *testing.T) {
 	port, web, internal := drive.FreePort(t), drive.FreePort(t), drive.FreePort(t)
-	file := write(t, fmt.Sprintf("drain_timeout = \"0s\"\n[listen]\nbind = \"127.0.0.1:%d\"\ntls.generate = [\"localhost\", \"127.0.0.1\"]\n[web]\nhttp.listen = \"127.0.0.1:%d\"\n[internal]\nlisten = \"127.0.0.1:%d\"\n[auth]\npublic = \"**\"\n", port, web, internal))
+	dir := t.TempDir()
+	cert, key, list := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "peers.json")
+	ca := drive.NewAuthority(t, dir)
+	ca.Issue(t, "localhost", cert, key)
+	put := func(peers string) {
+		t.Helper()
+		if err := os.WriteFile(list, []byte(peers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(`["https://127.0.0.1:1/"]`)
+	file := write(t, fmt.Sprintf("drain_timeout = \"0s\"\n[listen]\nbind = \"127.0.0.1:%d\"\ntls.cert = %q\ntls.key = %q\n[web]\nhttp.listen = \"127.0.0.1:%d\"\n[internal]\nlisten = \"127.0.0.1:%d\"\n[auth]\npublic = \"**\"\n[cluster]\nconnect_api = %q\n", port, cert, key, web, internal, list))
 	relay := drive.Start(t, "relay", "sh", "-c", `ulimit -n 64; exec "$0" relay "$1"`, binary(t), file)
 	hash := drive.Get(t, fmt.Sprintf("http://127.0.0.1:%d/certificate.sha256", web))
 	url := fmt.Sprintf("moqt://127.0.0.1:%d/", port)
@@ -40,9 +54,13 @@ func TestOutOfDescriptors(t *testing.T) {
 	drive.WaitFor(t, 5*time.Second, "a log line", func() bool {
 		return strings.Contains(relay.Stderr(), "no TCP connection can be accepted")
 	})
-	time.Sleep(2 * time.Second)
+	ca.Issue(t, "localhost", cert, key)
+	put(`["https://127.0.0.1:2/"]`)
+	drive.WaitFor(t, 10*time.Second, "the new list and the new certificate", func() bool {
+		return strings.Count(relay.Stderr(), "peer list accepted") == 2 && strings.Contains(relay.Stderr(), "certificates changed")
+	})
 	// A session that comes now needs no descriptor.
-	late := drive.Start(t, "late", binary(t), "sub", url, "demo", "--hash", hash, "--seconds", "1")
+	late := drive.Start(t, "late", binary(t), "sub", url, "demo", "--insecure", "--seconds", "1")
 	if summary := late.Expect(t, "summary", 10*time.Second); summary["ok"] != true {
 		t.Errorf("a viewer who comes now: %v", summary)
 	}
@@ -54,6 +72,9 @@ func TestOutOfDescriptors(t *testing.T) {
 	drive.Get(t, fmt.Sprintf("http://127.0.0.1:%d/health", web))
 	if took := time.Since(begin); took > 1500*time.Millisecond {
 		t.Errorf("accepting again took %v", took)
+	}
+	if drive.Get(t, fmt.Sprintf("http://127.0.0.1:%d/certificate.sha256", web)) == hash {
+		t.Error("the old certificate is shown")
 	}
 	metrics := drive.Get(t, fmt.Sprintf("http://127.0.0.1:%d/metrics", internal))
 	if !strings.Contains(metrics, `moq_relay_accept_failures_total{class="exhausted",listener="web"}`) {
