@@ -1,19 +1,15 @@
-package bench_test
+package bench
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/moqmesh/moqmesh/auth"
-	"github.com/moqmesh/moqmesh/bench"
 	"github.com/moqmesh/moqmesh/client"
 	"github.com/moqmesh/moqmesh/internal/peertest"
 	"github.com/moqmesh/moqmesh/internal/testmedia"
@@ -21,11 +17,8 @@ import (
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/paths"
-	"github.com/moqmesh/moqmesh/relay"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/transport"
-	"github.com/moqmesh/moqmesh/transport/endpoint"
-	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,7 +36,7 @@ func (h *hub) connect() transport.Conn {
 	if err != nil {
 		h.b.Fatal(err)
 	}
-	near, far := peertest.Pair(peertest.Options{Client: transport.Info{Protocol: bench.Token}, Window: 1 << 20})
+	near, far := peertest.Pair(peertest.Options{Client: transport.Info{Protocol: Versions[0].Token()}, Window: 1 << 20})
 	h.sessions.Go(func() {
 		sess, err := lite.Accept(context.Background(), far, lite.Config{Hop: h.origin.Hop()})
 		if err != nil {
@@ -89,10 +82,15 @@ func fanout(b *testing.B, subscribers int) {
 		b.Fatal(err)
 	}
 	awaitRoute(b, h.origin)
-	var delivered atomic.Uint64
-	sub := bench.Subscription{Name: "bench", Track: "video", MaxAge: 5 * time.Second, Delivered: &delivered}
+	w := newWatch(perGroup, size)
+	var s shard
+	sub := subscription{broadcast: "bench", track: "video", maxAge: 5 * time.Second}
 	for range subscribers {
-		v, err := bench.View(b.Context(), h.connect(), sub)
+		session, err := begin(b.Context(), h.connect(), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		v, err := view(b.Context(), session, sub, w, &s)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -119,7 +117,7 @@ func fanout(b *testing.B, subscribers int) {
 			b.Fatal(err)
 		}
 		n++
-		for delivered.Load() < n*uint64(subscribers) {
+		for w.delivered.Load() < n*uint64(subscribers) {
 			runtime.Gosched()
 		}
 	}
@@ -161,37 +159,5 @@ func awaitRoute(b *testing.B, o *origin.Origin) {
 		if len(updates) > 0 {
 			return
 		}
-	}
-}
-
-// TestFanout makes a short run against a relay in this process.
-func TestFanout(t *testing.T) {
-	public, err := auth.NewPublic(auth.PublicRules{Both: []string{"**"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := relay.New(relay.Config{
-		Listen: endpoint.Config{Addr: "127.0.0.1:0"}, Certificates: tlsconf.Config{Generate: []string{"localhost"}}, Auth: public,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }()
-	for _, scheme := range []string{"moqt", "https"} {
-		got, err := bench.Fanout(t.Context(), bench.Options{
-			URL: scheme + "://" + r.Addr() + "/", PID: os.Getpid(), Subscribers: 5, Rate: 50, Size: 1000, Group: 5,
-			Warmup: 100 * time.Millisecond, Window: time.Second, MaxAge: time.Second,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Lost+got.Wrong+got.Twice > 0 || got.Frames < 5*40 || got.Mbit < 1.6 || got.P50 <= 0 || got.Max < got.P50 {
-			t.Errorf("%s: %+v", scheme, got)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	if _, err := bench.Fanout(ctx, bench.Options{URL: "moqt://127.0.0.1:1/"}); err == nil {
-		t.Error("a run without a relay succeeds")
 	}
 }

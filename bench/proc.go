@@ -18,9 +18,11 @@ var errProc = errors.New("unexpected form")
 type Process struct {
 	CPU time.Duration // user and system time since it started
 	RSS int64         // resident bytes
+	// Peak is the most that was ever resident, in bytes; 0 where the system does not tell.
+	Peak int64
 }
 
-// ReadProcess reads /proc/PID/stat.
+// ReadProcess reads /proc/PID/stat, and the peak from /proc/PID/status.
 func ReadProcess(pid int) (Process, error) {
 	name := fmt.Sprintf("/proc/%d/stat", pid)
 	text, err := os.ReadFile(name)
@@ -31,7 +33,25 @@ func ReadProcess(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("%s: %w", name, err)
 	}
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
+		p.Peak = parsePeak(status)
+	}
 	return p, nil
+}
+
+// parsePeak finds VmHWM in /proc/PID/status; 0 if it is not there.
+func parsePeak(text []byte) int64 {
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
+			if fields := bytes.Fields(rest); len(fields) == 2 {
+				kib, err := strconv.ParseInt(string(fields[0]), 10, 64)
+				if err == nil && kib >= 0 && kib < 1<<50 {
+					return kib << 10
+				}
+			}
+		}
+	}
+	return 0
 }
 
 // parseStat reads the fields utime, stime and rss: the 14th, 15th and 24th. The second, the name of the command, may

@@ -19,6 +19,16 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestParsePeak(t *testing.T) {
+	for text, want := range map[string]int64{
+		"Name:\ta\nVmHWM:\t   1234 kB\nVmRSS: 5 kB\n": 1234 << 10, "Name:\ta\n": 0, "VmHWM: kB": 0, "VmHWM: -1 kB\n": 0, "": 0,
+	} {
+		if got := parsePeak([]byte(text)); got != want {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}
+
 func TestParseMachine(t *testing.T) {
 	busy, err := parseMachine([]byte("cpu  100 20 30 4000 500 6 7 8 9 0\ncpu0 1 1 1 1\n"))
 	if err != nil || busy != 171*10*time.Millisecond {

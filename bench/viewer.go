@@ -1,248 +1,253 @@
 package bench
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/moqmesh/moqmesh/internal/latency"
 	"github.com/moqmesh/moqmesh/internal/testmedia"
-	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/transport"
 )
 
-// version is what viewers speak.
-const version = message.Lite06
-
-// Token is the protocol that a connection of a viewer must have negotiated.
-var Token = version.Token()
-
-// Viewer is a subscriber that is as cheap as can be: it speaks just enough of moq-lite 06 to receive one track, checks
-// each frame as it arrives and keeps nothing, so that the relay is what gets measured.
-type Viewer struct {
-	conn    transport.Conn
-	control transport.Stream
-	counter *atomic.Uint64
-	reading sync.WaitGroup
-
+// shard is what viewers of one socket count together.
+type shard struct {
 	mu      sync.Mutex
-	frames  uint64
-	bytes   uint64
-	wrong   uint64
-	twice   uint64
-	groups  map[uint64]uint32 // frames received of each group
+	counts  counts
 	latency latency.Histogram
-	err     error
-	closing bool
 }
 
-// Subscription is what viewers ask for.
-type Subscription struct {
-	Path   string // path[?query] of the relay's URL, for connections that have none of their own
-	Name   string // of the broadcast
-	Track  string
-	MaxAge time.Duration
-	// Delivered, if set, counts the frames of all viewers that share it.
-	Delivered *atomic.Uint64
+// counts are totals.
+type counts struct {
+	frames uint64 // intact, in place
+	bytes  uint64 // payload of these
+	wrong  uint64 // damaged or not where they say
 }
 
-// View subscribes on a connection, which the viewer owns from then on, also if View fails. Close ends it.
-func View(ctx context.Context, conn transport.Conn, sub Subscription) (*Viewer, error) {
-	v := &Viewer{conn: conn, counter: sub.Delivered, groups: make(map[uint64]uint32)}
-	if err := v.subscribe(ctx, sub); err != nil {
-		conn.Close(0, "")
-		return nil, fmt.Errorf("viewer: %w", err)
+func (c *counts) add(o counts) {
+	c.frames += o.frames
+	c.bytes += o.bytes
+	c.wrong += o.wrong
+}
+
+// take returns the counts so far, and the latencies since the last call with reset.
+func (s *shard) take(h *latency.Histogram, reset bool) counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h != nil {
+		h.Merge(&s.latency)
+	}
+	if reset {
+		s.latency = latency.Histogram{}
+	}
+	return s.counts
+}
+
+// watch is what a viewer has to know of its track and tells of its progress. Many viewers share one.
+type watch struct {
+	per       uint32        // frames per group
+	buffer    int           // bytes that a stream is read by
+	from      atomic.Uint64 // first group of which every viewer should get all; neverCount while there is none
+	delivered atomic.Uint64 // frames, all viewers together
+	wake      chan struct{} // of capacity 1, or nil: gets something when frames were delivered
+}
+
+// neverCount is above all groups.
+const neverCount = math.MaxUint64
+
+func newWatch(per, frameBytes int) *watch {
+	w := &watch{per: uint32(per), buffer: min(max(frameBytes+frameBytes/8, 4<<10), 64<<10)}
+	w.from.Store(neverCount)
+	return w
+}
+
+// viewer receives one track on a session of its own. It checks each frame as it arrives and keeps nothing.
+type viewer struct {
+	thin    *thin
+	control transport.Stream
+	watch   *watch
+	shard   *shard
+	first   chan struct{} // closed when the first frame is there
+	started time.Time     // when that was; to be read after first
+	reading sync.WaitGroup
+	closing atomic.Bool
+
+	ended chan struct{} // closed once err is set
+	once  sync.Once
+	err   error
+
+	ledger ledger    // under shard.mu
+	last   time.Time // when the last frame came; under shard.mu
+	gap    time.Duration
+}
+
+// view subscribes on a session, which the viewer owns from then on, also if view fails. Close ends it.
+func view(ctx context.Context, t *thin, sub subscription, w *watch, s *shard) (*viewer, error) {
+	v := &viewer{thin: t, watch: w, shard: s, first: make(chan struct{}), ended: make(chan struct{})}
+	var err error
+	if v.control, err = t.subscribe(ctx, sub); err != nil {
+		t.conn.Close(0, "")
+		return nil, err
 	}
 	v.reading.Go(v.accept)
-	v.reading.Go(v.answers)
+	v.reading.Go(func() { v.fail(t.refused(v.control)) })
 	return v, nil
 }
 
-func (v *Viewer) subscribe(ctx context.Context, sub Subscription) error {
-	if got := v.conn.Info().Protocol; got != Token {
-		return fmt.Errorf("negotiated %q, not %q", got, Token)
-	}
-	setup := message.Setup{Role: message.RoleSubscriber}
-	if v.conn.Info().URL == nil && sub.Path != "" {
-		setup.Path, setup.HasPath = sub.Path, true
-	}
-	hello, err := setup.Append(message.UniSetup.Append(nil), version)
-	if err != nil {
-		return err
-	}
-	uni, err := v.conn.OpenUniStream(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := uni.Write(hello); err != nil {
-		return err
-	}
-	if err := uni.Close(); err != nil {
-		return err
-	}
-	ask := message.Subscribe{Broadcast: sub.Name, Track: sub.Track}
-	ask.Priority, ask.MaxAge = 127, sub.MaxAge
-	request, err := ask.Append(message.StreamSubscribe.Append(nil), version)
-	if err != nil {
-		return err
-	}
-	if v.control, err = v.conn.OpenStream(ctx); err != nil {
-		return err
-	}
-	_, err = v.control.Write(request)
-	return err
-}
-
-// answers reads the subscription's own stream: only its end says something.
-func (v *Viewer) answers() {
-	r := bufio.NewReaderSize(v.control, 64)
+// accept takes group streams until the connection ends.
+func (v *viewer) accept() {
+	ctx := v.thin.conn.Context()
 	for {
-		if _, err := message.ReadResponse(r, version); err != nil {
-			v.fail(fmt.Errorf("subscription: %w", err))
-			return
-		}
-	}
-}
-
-// accept takes group streams until the connection ends. Streams of the peer's own requests are left alone: it does not
-// wait for us.
-func (v *Viewer) accept() {
-	ctx := v.conn.Context()
-	for {
-		st, err := v.conn.AcceptUniStream(ctx)
+		st, err := v.thin.conn.AcceptUniStream(ctx)
 		if err != nil {
 			v.fail(context.Cause(ctx))
 			return
 		}
-		v.reading.Go(func() { v.group(st) })
+		v.reading.Go(func() { v.read(st) })
 	}
 }
 
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
+// buffers hold what a Read returns until it has been checked.
+var buffers sync.Pool
 
-// group reads one stream.
-func (v *Viewer) group(st transport.ReceiveStream) {
-	r := readers.Get().(*bufio.Reader)
-	r.Reset(st)
-	defer func() {
-		r.Reset(nil)
-		readers.Put(r)
-	}()
-	typ, err := message.ReadUniType(r, version)
-	if err != nil || typ != message.UniGroup {
-		st.Stop(0) // SETUP
-		return
+func (w *watch) getBuffer() []byte {
+	if b, ok := buffers.Get().(*[]byte); ok && len(*b) >= w.buffer {
+		return *b
 	}
-	var g message.Group
-	if err := message.Read(r, version, &g); err != nil {
-		st.Stop(0)
-		return
-	}
-	v.begin(g.Sequence)
-	frames := message.NewFrameReader(r, version)
+	return make([]byte, w.buffer)
+}
+
+// read takes one stream to its end.
+func (v *viewer) read(st transport.ReceiveStream) {
+	buf := v.watch.getBuffer()
+	defer buffers.Put(&buf)
+	in := stream{v: v.thin.v}
+	batch := arrival{of: v, in: &in}
 	for {
-		_, payload, err := frames.Next()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				st.Stop(0) // what is missing counts as lost
-			}
+		n, err := st.Read(buf)
+		if n > 0 && batch.take(buf[:n]) != nil {
+			st.Stop(0)
 			return
 		}
-		v.frame(g.Sequence, payload)
+		if err != nil {
+			return // what a cut stream did not bring counts as lost
+		}
+		if in.state == notGroup {
+			st.Stop(0)
+			return
+		}
 	}
 }
 
-func (v *Viewer) begin(group uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if _, ok := v.groups[group]; ok {
-		v.twice++
+// arrival counts the frames that one Read completes.
+type arrival struct {
+	of  *viewer
+	in  *stream
+	now time.Time
+	n   uint64
+}
+
+func (a *arrival) take(b []byte) error {
+	a.now, a.n = time.Now(), 0
+	v := a.of
+	v.shard.mu.Lock()
+	err := a.in.feed(b, a.frame)
+	if err != nil {
+		v.shard.counts.wrong++
+	}
+	v.shard.mu.Unlock()
+	if a.n > 0 {
+		v.watch.delivered.Add(a.n)
+		select {
+		case v.watch.wake <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// frame counts one frame, under the lock of the shard.
+func (a *arrival) frame(size uint64, h testmedia.Header, err error) {
+	v, s := a.of, a.of.shard
+	if err != nil || h.Group != a.in.group.Sequence || h.Of != v.watch.per || h.Index >= h.Of {
+		s.counts.wrong++
 		return
 	}
-	v.groups[group] = 0
-}
-
-func (v *Viewer) frame(group uint64, payload []byte) {
-	now := time.Now()
-	h, err := testmedia.Mesh.Parse(payload)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch have := v.groups[group]; {
-	case err != nil || h.Group != group || h.Index > have:
-		v.wrong++
-		return
-	case h.Index < have:
-		v.twice++
-		return
+	if from := v.watch.from.Load(); h.Group >= from {
+		if v.ledger.per == 0 {
+			v.ledger.per, v.ledger.base = v.watch.per, from
+		}
+		if !v.ledger.add(h.Group, h.Index) {
+			return
+		}
 	}
-	v.groups[group]++
-	v.frames++
-	v.bytes += uint64(len(payload))
-	v.latency.Add(h.Age(now))
-	if v.counter != nil {
-		v.counter.Add(1)
+	a.n++
+	s.counts.frames++
+	s.counts.bytes += size
+	s.latency.Add(h.Age(a.now))
+	if v.last.IsZero() {
+		v.started = a.now
+		close(v.first)
+	} else {
+		v.gap = max(v.gap, a.now.Sub(v.last))
+	}
+	v.last = a.now
+}
+
+// fail notes how the viewer ended, if not by Close.
+func (v *viewer) fail(err error) {
+	v.once.Do(func() {
+		if !v.closing.Load() {
+			v.err = err
+		}
+		close(v.ended)
+	})
+}
+
+// state is nil while the viewer receives.
+func (v *viewer) state() error {
+	select {
+	case <-v.ended:
+		return v.err
+	default:
+		return nil
 	}
 }
 
-func (v *Viewer) fail(err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.err == nil && !v.closing {
-		v.err = err
+// lost is how many frames it lacks of the groups from the first that counts to last, and twice how many came again.
+func (v *viewer) lost(last uint64) (lost, twice uint64) {
+	v.shard.mu.Lock()
+	defer v.shard.mu.Unlock()
+	if v.ledger.per == 0 { // nothing that counts has come
+		v.ledger.per, v.ledger.base = v.watch.per, v.watch.from.Load()
 	}
+	return v.ledger.lost(last), v.ledger.twice
 }
 
-// Snapshot is what a viewer has received so far.
-type Snapshot struct {
-	Frames uint64 // intact, in place
-	Bytes  uint64
-	Wrong  uint64
-	Twice  uint64
-	Err    error // how it ended, if not by Close
-}
-
-// Snapshot reads the counters.
-func (v *Viewer) Snapshot() Snapshot {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return Snapshot{Frames: v.frames, Bytes: v.bytes, Wrong: v.wrong, Twice: v.twice, Err: v.err}
-}
-
-// Reset forgets the latencies so far.
-func (v *Viewer) resetLatency() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.latency = latency.Histogram{}
-}
-
-// addLatency merges the latencies since the last reset into h.
-func (v *Viewer) addLatency(h *latency.Histogram) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	h.Merge(&v.latency)
-}
-
-// Lost is how many frames of the groups first to last (inclusive), of per frames each, have not come.
-func (v *Viewer) Lost(first, last uint64, per uint32) uint64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var lost uint64
-	for g := first; g <= last; g++ {
-		lost += uint64(per - min(v.groups[g], per))
+// longest is the longest time without a frame since the last call; the time since the last frame counts too.
+func (v *viewer) longest(now time.Time) time.Duration {
+	v.shard.mu.Lock()
+	defer v.shard.mu.Unlock()
+	gap := v.gap
+	if !v.last.IsZero() {
+		gap = max(gap, now.Sub(v.last))
 	}
-	return lost
+	v.gap = 0
+	return gap
+}
+
+// quiet is how long nothing has come.
+func (v *viewer) quiet(now time.Time) time.Duration {
+	v.shard.mu.Lock()
+	defer v.shard.mu.Unlock()
+	return now.Sub(v.last)
 }
 
 // Close ends the session and returns when all goroutines of the viewer have ended.
-func (v *Viewer) Close() {
-	v.mu.Lock()
-	v.closing = true
-	v.mu.Unlock()
-	v.conn.Close(0, "")
+func (v *viewer) Close() {
+	v.closing.Store(true)
+	v.thin.conn.Close(0, "")
 	v.reading.Wait()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	bench "github.com/moqmesh/moqmesh/bench/command"
 	"github.com/moqmesh/moqmesh/internal/look"
 	"github.com/moqmesh/moqmesh/internal/tool"
 )
@@ -24,6 +25,7 @@ type commands struct {
 	Sub       tool.Sub       `cmd:"" help:"Watch a track and check every frame of it."`
 	Announced tool.Announced `cmd:"" help:"List what a relay announces, as it changes."`
 	Fetch     tool.Fetch     `cmd:"" help:"Print one group of a track."`
+	Bench     bench.Command  `cmd:"" help:"Load relays, ours or others, and measure what they deliver and what that costs."`
 	Status    look.Status    `cmd:"" help:"Show how a running relay fares."`
 	Top       look.Top       `cmd:"" help:"The same again and again, with rates."`
 	Check     checkCommand   `cmd:"" passthrough:"" help:"Check FILE.toml and flags as the relay would, without starting one."`
@@ -40,14 +42,24 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run does what the arguments say and returns the exit status: 0, or 1 after one message on stderr.
+// run does what the arguments say and returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	err := dispatch(args, stdin, stdout, stderr)
-	if err != nil {
-		fmt.Fprintf(stderr, "moqmesh: %v\n", err)
-		return 1
+	return exitStatus(dispatch(args, stdin, stdout, stderr), stderr)
+}
+
+// exitStatus is 0, or after one message on stderr that of the error, which is 1 where the error does not say another.
+func exitStatus(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
 	}
-	return 0
+	fmt.Fprintf(stderr, "moqmesh: %v\n", err)
+	if own, ok := errors.AsType[interface {
+		error
+		ExitStatus() int
+	}](err); ok {
+		return own.ExitStatus()
+	}
+	return 1
 }
 
 func dispatch(args []string, stdin io.Reader, stdout, stderr io.Writer) error {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -24,6 +26,8 @@ func TestArguments(t *testing.T) {
 		{"--nonsense", 1, "", "moqmesh --help"},
 		{"pub", 1, "", "<url> <path>"},
 		{"sub http://h/ p --seconds x", 1, "", "--seconds"},
+		{"help bench fanout", 0, "Usage: moqmesh bench fanout <url>", ""},
+		{"bench fanout nowhere", 1, "", "URL"},
 		{"relay a b", 1, "", "a, b"},
 	} {
 		var out, complaint strings.Builder
@@ -33,6 +37,21 @@ func TestArguments(t *testing.T) {
 		}
 		if !strings.Contains(complaint.String(), tc.err) || tc.err == "" && complaint.Len() > 0 {
 			t.Errorf("%q: complaint %q", tc.args, complaint.String())
+		}
+	}
+}
+
+// statusError wants an exit status of its own.
+type statusError struct{}
+
+func (statusError) Error() string   { return "two" }
+func (statusError) ExitStatus() int { return 2 }
+
+func TestExitStatus(t *testing.T) {
+	for err, want := range map[error]int{nil: 0, errors.New("any"): 1, statusError{}: 2, fmt.Errorf("wrapped: %w", statusError{}): 2} {
+		var complaint strings.Builder
+		if got := exitStatus(err, &complaint); got != want || (want == 0) != (complaint.Len() == 0) {
+			t.Errorf("%v: exit status %d, complaint %q", err, got, complaint.String())
 		}
 	}
 }

@@ -78,12 +78,7 @@ func (f Format) Append(dst []byte, h Header, size int) []byte {
 	from := len(dst)
 	switch f {
 	case Mesh:
-		dst = binary.BigEndian.AppendUint32(dst, magic)
-		dst = binary.BigEndian.AppendUint32(dst, h.Of)
-		dst = binary.BigEndian.AppendUint64(dst, uint64(h.Sent.UnixNano()))
-		dst = binary.BigEndian.AppendUint64(dst, h.Group)
-		dst = binary.BigEndian.AppendUint32(dst, h.Index)
-		dst = binary.BigEndian.AppendUint32(dst, 0)
+		dst = putMesh(dst, h)
 	case JS:
 		ms := float64(h.Sent.UnixNano()) / float64(time.Millisecond)
 		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(ms))
@@ -99,6 +94,22 @@ func (f Format) Append(dst []byte, h Header, size int) []byte {
 		binary.BigEndian.PutUint32(dst[from+MeshHeader-4:], checksum(dst[from:]))
 	}
 	return dst
+}
+
+// Stamp writes another header into a Mesh frame, which keeps its filling, and makes its checksum right.
+func Stamp(frame []byte, h Header) {
+	putMesh(frame[:0], h)
+	binary.BigEndian.PutUint32(frame[MeshHeader-4:], checksum(frame))
+}
+
+// putMesh appends a header without its checksum.
+func putMesh(dst []byte, h Header) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, magic)
+	dst = binary.BigEndian.AppendUint32(dst, h.Of)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Sent.UnixNano()))
+	dst = binary.BigEndian.AppendUint64(dst, h.Group)
+	dst = binary.BigEndian.AppendUint32(dst, h.Index)
+	return binary.BigEndian.AppendUint32(dst, 0)
 }
 
 // Parse checks a frame and reads its header. A Raw frame has none.
@@ -123,12 +134,7 @@ func parseMesh(p []byte) (Header, error) {
 	if binary.BigEndian.Uint32(p[MeshHeader-4:]) != checksum(p) {
 		return Header{}, ErrChecksum
 	}
-	return Header{
-		Of:    binary.BigEndian.Uint32(p[4:]),
-		Sent:  time.Unix(0, int64(binary.BigEndian.Uint64(p[8:]))),
-		Group: binary.BigEndian.Uint64(p[16:]),
-		Index: binary.BigEndian.Uint32(p[24:]),
-	}, nil
+	return meshHeader(p), nil
 }
 
 func parseJS(p []byte) (Header, error) {

@@ -217,3 +217,33 @@ func TestShuffledLive(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestPieces: a frame that comes in pieces is judged as one that comes whole, damaged or not, and so is a stamped one.
+func TestPieces(t *testing.T) {
+	var p testmedia.Pieces
+	rapid.Check(t, func(t *rapid.T) {
+		h := testmedia.Header{
+			Sent: time.Unix(0, rapid.Int64Min(0).Draw(t, "sent")), Group: rapid.Uint64().Draw(t, "group"),
+			Index: rapid.Uint32().Draw(t, "index"), Of: rapid.Uint32().Draw(t, "of"),
+		}
+		b := testmedia.Mesh.Append(nil, testmedia.Header{}, rapid.IntRange(0, 200).Draw(t, "size"))
+		testmedia.Stamp(b, h)
+		if got, err := testmedia.Mesh.Parse(b); err != nil || !cmp.Equal(got, h, cmp.Comparer(time.Time.Equal)) {
+			t.Fatalf("stamped %+v, got %+v, %v", h, got, err)
+		}
+		if at := rapid.IntRange(-1, len(b)-1).Draw(t, "damage"); at >= 0 {
+			b[at]++
+		}
+		b = b[:rapid.IntRange(0, len(b)).Draw(t, "length")]
+		want, wantErr := testmedia.Mesh.Parse(b)
+		p.Reset()
+		for rest := b; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			p.Add(rest[:n])
+			rest = rest[n:]
+		}
+		if got, err := p.Header(); err != wantErr || !cmp.Equal(got, want, cmp.Comparer(time.Time.Equal)) {
+			t.Fatalf("got %+v, %v, want %+v, %v", got, err, want, wantErr)
+		}
+	})
+}

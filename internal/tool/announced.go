@@ -41,7 +41,7 @@ type announcement struct {
 func (c *Announced) Run(ctx context.Context, s *Streams) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	cfg, err := c.config(s)
+	cfg, err := c.Config(s)
 	if err != nil {
 		return err
 	}

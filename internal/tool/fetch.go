@@ -42,7 +42,7 @@ func (c *Fetch) Run(ctx context.Context, s *Streams) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("group %d is not complete within %v", c.Group, limit))
 		defer cancel()
 	}
-	cfg, err := c.config(s)
+	cfg, err := c.Config(s)
 	if err != nil {
 		return err
 	}

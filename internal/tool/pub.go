@@ -56,7 +56,7 @@ func (c *Pub) Run(ctx context.Context, s *Streams) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := c.config(s)
+	cfg, err := c.Config(s)
 	if err != nil {
 		return err
 	}

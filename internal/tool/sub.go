@@ -51,7 +51,7 @@ var errFault = errors.New("the media has faults")
 func (c *Sub) Run(ctx context.Context, s *Streams) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	cfg, err := c.config(s)
+	cfg, err := c.Config(s)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ type Dial struct {
 const Help = `URL is https://host[:port]/path for WebTransport or moqt://host[:port]/path for raw QUIC. With http:// the hash of
 the certificate is fetched from /certificate.sha256 on that TCP port, and WebTransport dialed on the same UDP port.`
 
-// config turns the flags into what the client library wants.
-func (d *Dial) config(s *Streams) (client.Config, error) {
+// Config turns the flags into what the client library wants.
+func (d *Dial) Config(s *Streams) (client.Config, error) {
 	cfg := client.Config{Logger: slog.New(slog.DiscardHandler)}
 	if d.Debug {
 		cfg.Logger = slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/moqmesh/moqmesh/bench"
+)
+
+// measured is a run of fanout-100.
+func measured(relay string, cpu, others float64) line {
+	return line{Relay: relay, Case: "fanout-100", Result: &bench.Result{
+		Mode: "fanout", Good: true, Load: bench.Load{Own: 12, Others: others, Relays: []bench.RelayLoad{{Peak: 50}}},
+		Media: &bench.MediaFigures{PerGbit: cpu, PerViewer: 200, Mbit: 98},
+	}}
+}
+
+// TestTable: minimum and median of the calm runs, beside each other; runs without a result are told of.
+func TestTable(t *testing.T) {
+	lines := []line{
+		measured(ours, 1.5, 5), measured(ours, 1, 0), measured(ours, 1.1, 20), measured(ours, 0.1, 150),
+		measured(rust, 2, 90), measured(rust, 3, 0),
+		{Relay: rust, Case: "fanout-100", Error: "no result"},
+	}
+	got := string(makeTable(lines))
+	for _, want := range []string{
+		"| Case | Figure | moqmesh | Rust relay | ours / theirs |\n",
+		"| 100 viewers of 1 Mbit/s | CPU s per Gbit | 1 / 1.1 | 2 / 2.5 | 0.50 |\n",
+		"|  | KiB per viewer | 200 | 200 | 1.00 |\n",
+		"|  | runs used; generator, others, % of a core | 3 of 4; 12, 5 | 2 of 3; 12, 45; 1 failed |  |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
+	}
+	alone := string(makeTable(lines[:2]))
+	if strings.Contains(alone, "Rust") || !strings.Contains(alone, "| 100 viewers of 1 Mbit/s | CPU s per Gbit | 1 / 1.25 |\n") {
+		t.Errorf("without another relay:\n%s", alone)
+	}
+}
+
+// Where more is better the best run is the largest.
+func TestLarger(t *testing.T) {
+	runs := []*bench.Result{measured(ours, 1, 0).Result, measured(ours, 1, 0).Result}
+	runs[1].Media.Mbit = 200
+	got := cells("", mbit, choose([]line{{Relay: ours, Case: "x", Result: runs[0]}, {Relay: ours, Case: "x", Result: runs[1]}}, ours, "x"), choose(nil, rust, "x"), true)
+	if diff := cmp.Diff([]string{"", "Mbit/s", "200 / 149", "–", ""}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 1234.5: "1234", 99.95: "100", 12.34: "12.3", 1.2345: "1.23", 0.012345: "0.0123", 1.5: "1.5", 2: "2"} {
+		if got := number(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestInsert(t *testing.T) {
+	page := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
+	once, err := insert([]byte(page), []byte("| new |\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "before\n" + beginMark + "\n\n| new |\n\n" + endMark + "\nafter\n"
+	if diff := cmp.Diff(want, string(once)); diff != "" {
+		t.Error(diff)
+	}
+	if again, err := insert(once, []byte("| new |\n")); err != nil || string(again) != want {
+		t.Errorf("a second time: %v, %q", err, again)
+	}
+	for _, bad := range []string{"", beginMark, endMark + beginMark} {
+		if _, err := insert([]byte(bad), nil); err == nil {
+			t.Errorf("%q has a place", bad)
+		}
+	}
+}
+
+// TestReport writes the table of a record into a page, without a run.
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	record, page := filepath.Join(dir, "runs.jsonl"), filepath.Join(dir, "page.md")
+	b := &bed{settings: &settings{record: record}}
+	for _, l := range []line{measured(ours, 1, 0), measured(rust, 2, 0)} {
+		if err := b.keep(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(page, []byte(beginMark+endMark), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &settings{record: record, write: page}
+	if err := s.report(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(page); err != nil || !strings.Contains(string(got), "| 1 | 2 | 0.50 |") {
+		t.Errorf("%v\n%s", err, got)
+	}
+	if _, err := readLines(bufio.NewReader(strings.NewReader("{}{"))); err == nil {
+		t.Error("half a line is taken")
+	}
+}
+
+// TestBounds: the search ends near the edge, wherever it is.
+func TestBounds(t *testing.T) {
+	for _, edge := range []int{4, 40, 290, 300, 512, 1480, 5000} {
+		var b bounds
+		for range 40 {
+			n := b.next()
+			if n == 0 {
+				break
+			}
+			b.tried(n, n <= edge)
+		}
+		if b.next() != 0 || b.good > edge || b.bad <= edge || b.bad-b.good > max(10, edge/20) {
+			t.Errorf("edge %d: %+v", edge, b)
+		}
+	}
+}
+
+func TestPassed(t *testing.T) {
+	good := func(f func(*bench.Result)) *bench.Result {
+		r := measured(ours, 1, 0).Result
+		f(r)
+		return r
+	}
+	for name, tt := range map[string]struct {
+		r    *bench.Result
+		want bool
+	}{
+		"good":      {good(func(*bench.Result) {}), true},
+		"no result": {nil, false},
+		"lost":      {good(func(r *bench.Result) { r.Good = false }), false},
+		"late":      {good(func(r *bench.Result) { r.Media.Delay.P99 = 101 }), false},
+		"saturated": {good(func(r *bench.Result) { r.Saturated = true }), false},
+	} {
+		if got := passed(tt.r); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestSettings: what cannot be compared is said before anything starts.
+func TestSettings(t *testing.T) {
+	for name, tt := range map[string]struct{ args, want string }{
+		"unknown case": {"-cases nonsense", "none of fanout-100"},
+		"no record":    {"-write x.md", "-record"},
+		"priority":     {"-priority -30", "-20 to 19"},
+		"no relay":     {"-moqmesh /nowhere/moqmesh", "/nowhere/moqmesh"},
+		"no Rust":      {"-moqmesh " + os.Args[0] + " -rust /nowhere/moq-relay", "/nowhere/moq-relay"},
+	} {
+		if name == "no Rust" {
+			_, err := (&settings{moqmesh: "true", rust: "/nowhere/moq-relay"}).kinds(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err := run(context.Background(), strings.Fields(tt.args)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	chosen, err := chooseCases("bulk,idle-500")
+	if err != nil || len(chosen) != 2 || chosen[1].name != "idle-500" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,126 @@
+// Command compare measures moqmesh and, where its binary is named, the Rust relay beside it: both get the same load from
+// "moqmesh bench", in turns, relays on one core and the generator on another.
+//
+//	go run ./bench/compare -moqmesh bin/moqmesh
+//	go run ./bench/compare -moqmesh bin/moqmesh -rust /path/to/moq-relay -record runs.jsonl -write docs/benchmarks.md
+//
+// Runs are added to the record, from which the table is made, so that a comparison can be made in pieces: -cases chooses
+// some, -repeats 0 only makes the table.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	moqmesh  string
+	rust     string
+	cases    []testCase
+	repeats  int
+	record   string
+	write    string
+	search   bool
+	relayCPU string
+	loadCPU  string
+	priority int
+}
+
+func run(ctx context.Context, args []string) error {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	kinds, err := s.kinds(ctx)
+	if err != nil {
+		return err
+	}
+	if s.repeats > 0 {
+		b, err := newBed(s)
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		measure := b.turns
+		if s.search {
+			measure = b.search
+		}
+		if err := measure(ctx, kinds); err != nil {
+			return err
+		}
+	}
+	return s.report()
+}
+
+func parse(args []string) (*settings, error) {
+	s := &settings{}
+	var names string
+	set := flag.NewFlagSet("compare", flag.ContinueOnError)
+	set.StringVar(&s.moqmesh, "moqmesh", "bin/moqmesh", "the binary to measure, and the generator")
+	set.StringVar(&s.rust, "rust", "", "moq-relay binary to compare with; without it moqmesh is measured alone")
+	set.StringVar(&names, "cases", "all", "which cases, separated by commas: "+caseNames())
+	set.IntVar(&s.repeats, "repeats", 5, "how often each case is run; 0 only writes the table")
+	set.StringVar(&s.record, "record", "", "file that runs are added to, one JSON line each, and the table is made from")
+	set.StringVar(&s.write, "write", "", "Markdown file that gets the table, between its markers; without it the table is printed")
+	set.BoolVar(&s.search, "search", false, "instead of the cases: how many viewers one core carries")
+	set.StringVar(&s.relayCPU, "relay-cpu", "0", "core of the relays")
+	set.StringVar(&s.loadCPU, "load-cpu", "1", "core of the generator")
+	set.IntVar(&s.priority, "priority", 0, "nice value of relays and generator against the rest of the machine, as the scheduler's session groups have it; below 0 takes root")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.cases, err = chooseCases(names); err != nil {
+		return nil, err
+	}
+	if s.repeats < 0 || s.priority < -20 || s.priority > 19 {
+		return nil, errors.New("-repeats: not negative; -priority: -20 to 19")
+	}
+	if s.write != "" && s.record == "" {
+		return nil, errors.New("-write: needs -record, so that the table can be made again")
+	}
+	return s, nil
+}
+
+// kinds are the relays to measure, each of which must be there.
+func (s *settings) kinds(ctx context.Context) ([]kind, error) {
+	kinds := []kind{{name: ours, binary: s.moqmesh, lead: []string{"relay"}}}
+	if s.rust != "" {
+		kinds = append(kinds, kind{name: rust, binary: s.rust, env: "RUST_LOG=error"})
+	}
+	for i, k := range kinds {
+		if _, err := exec.LookPath(k.binary); err != nil {
+			return nil, fmt.Errorf("no %s relay at %q: build it, or give the path of one (%w)", k.name, k.binary, err)
+		}
+		version := []string{"version"}
+		if k.name == rust {
+			version = []string{"--version"}
+		}
+		out, err := exec.CommandContext(ctx, k.binary, version...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", k.binary, version[0], err)
+		}
+		kinds[i].version = strings.TrimSpace(string(out))
+	}
+	if _, err := exec.LookPath("taskset"); err != nil {
+		return nil, fmt.Errorf("taskset, of util-linux, keeps relays and generator apart: %w", err)
+	}
+	return kinds, nil
+}
