@@ -26,14 +26,14 @@ func (s *Session) serveAnnounce(r *request) {
 	}
 	if !s.holdNames(len(m.Prefix)) {
 		s.log.Warn("announce stream refused", "cause", errNames)
-		refuse(r, StreamInternal)
+		refuse(r, StreamNoCapacity)
 		return
 	}
 	defer s.dropNames(len(m.Prefix))
 	if !s.out.addAnnounce(s.cfg.Limits.AnnounceStreams) {
 		s.cfg.Limited.AnnounceStreams.Add(1)
 		s.log.Warn("announce stream refused", "cause", session.ErrNoCapacity)
-		refuse(r, StreamInternal)
+		refuse(r, StreamNoCapacity)
 		return
 	}
 	defer s.out.removeAnnounce()

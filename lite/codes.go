@@ -24,12 +24,15 @@ const (
 
 // Codes that reset or stop a stream (moq-lite 7.2).
 const (
-	StreamInternal       uint64 = 0x0
-	StreamCancelled      uint64 = 0x1
-	StreamSessionClosed  uint64 = 0x3
-	StreamGoingAway      uint64 = 0x4
-	StreamTooFarBehind   uint64 = 0x5
-	StreamMalformed      uint64 = 0x12
+	StreamInternal      uint64 = 0x0
+	StreamCancelled     uint64 = 0x1
+	StreamSessionClosed uint64 = 0x3
+	StreamGoingAway     uint64 = 0x4
+	StreamTooFarBehind  uint64 = 0x5
+	StreamMalformed     uint64 = 0x12
+	// StreamNoCapacity has its meaning from elsewhere, and that is the one it is used in here: a limit is reached. Peers
+	// that do not know it take it for a failure like any other.
+	StreamNoCapacity     uint64 = 0x30
 	StreamControlTimeout uint64 = 0x31
 	StreamGroupTooLarge  uint64 = 0x32
 	StreamNotFound       uint64 = 0x33
@@ -58,6 +61,7 @@ var streamErrors = []struct {
 	{StreamGoingAway, session.ErrGoingAway},
 	{StreamTooFarBehind, media.ErrTooFarBehind},
 	{StreamMalformed, media.ErrMalformed},
+	{StreamNoCapacity, session.ErrNoCapacity},
 	{StreamControlTimeout, session.ErrTimeout},
 	{StreamControlTimeout, context.DeadlineExceeded},
 	{StreamGroupTooLarge, media.ErrGroupTooLarge},

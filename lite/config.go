@@ -75,7 +75,7 @@ type Limits struct {
 }
 
 // Limited counts what was turned away, by limit. Many sessions may share one.
-type Limited struct{ Announcements, AnnounceStreams, Subscriptions, Metadata atomic.Uint64 }
+type Limited struct{ Announcements, AnnounceStreams, Subscriptions, Metadata, Frames atomic.Uint64 }
 
 // recordBytes is the share of Limits.Metadata that each announcement, announce stream and subscription takes beside its
 // names.

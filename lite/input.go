@@ -2,11 +2,13 @@ package lite
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
 
 	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/session"
 	"github.com/moqmesh/moqmesh/wire"
 )
 
@@ -233,12 +235,13 @@ func truncated(err error) error {
 }
 
 // errFrameBudget means that the frames of a session that have arrived in part take too much memory.
-var errFrameBudget = errors.New("too much memory for frames that are not complete")
+var errFrameBudget = fmt.Errorf("%w: memory for frames that are not complete", session.ErrNoCapacity)
 
 // frameBudget counts the memory of a session's incomplete large frames.
 type frameBudget struct {
-	used  atomic.Int64
-	limit int64
+	used    atomic.Int64
+	limit   int64
+	limited *atomic.Uint64 // counts what was too much; nil = nobody does
 }
 
 // upfront takes n bytes for a frame of which nothing has arrived.
@@ -256,6 +259,9 @@ func (b *frameBudget) take(n int) error {
 		return nil
 	}
 	b.used.Add(-int64(n))
+	if b.limited != nil {
+		b.limited.Add(1)
+	}
 	return errFrameBudget
 }
 

@@ -463,6 +463,7 @@ func TestStreamCodes(t *testing.T) {
 		{session.ErrUnroutable, StreamUnroutable},
 		{session.ErrUnauthorized, StreamUnroutable},
 		{session.ErrUnsupported, StreamInternal},
+		{fmt.Errorf("%w: subscriptions", session.ErrNoCapacity), StreamNoCapacity},
 		{media.ErrNotFound, StreamNotFound},
 		{media.ErrOld, StreamOld},
 		{media.ErrEvicted, StreamEvicted},

@@ -397,7 +397,7 @@ func TestTooManyAnnounceStreams(t *testing.T) {
 		r := accept(t, v, options{cfg: lite.Config{Limits: lite.Limits{AnnounceStreams: 1}}}).greet()
 		first := r.Open(message.StreamAnnounce, message.AnnounceRequest{}).AnyStop()
 		r.WantAlive()
-		r.Open(message.StreamAnnounce, message.AnnounceRequest{}).AnyStop().WantReset(lite.StreamInternal)
+		r.Open(message.StreamAnnounce, message.AnnounceRequest{}).AnyStop().WantReset(lite.StreamNoCapacity)
 		first.FIN().WantReset(lite.StreamCancelled)
 		r.Open(message.StreamAnnounce, message.AnnounceRequest{})
 		r.WantAlive()

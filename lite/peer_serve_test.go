@@ -260,7 +260,7 @@ func TestTooManySubscriptions(t *testing.T) {
 		r.content()
 		first := r.ask(0, message.Bounds{})
 		r.WantIdle()
-		r.Open(message.StreamSubscribe, message.Subscribe{ID: 1, Broadcast: "room/alice", Track: "video"}).Refused(lite.StreamInternal, lite.StreamInternal)
+		r.Open(message.StreamSubscribe, message.Subscribe{ID: 1, Broadcast: "room/alice", Track: "video"}).Refused(lite.StreamNoCapacity, lite.StreamNoCapacity)
 		first.FIN().WantFIN()
 		r.WantIdle()
 		r.ask(2, message.Bounds{})

@@ -147,7 +147,7 @@ func TestRefusedRequests(t *testing.T) {
 		{session.ErrUnauthorized, lite.StreamUnroutable},
 		{session.ErrGoingAway, lite.StreamGoingAway},
 		{session.ErrTimeout, lite.StreamControlTimeout},
-		{session.ErrNoCapacity, lite.StreamInternal},
+		{session.ErrNoCapacity, lite.StreamNoCapacity},
 		{&lite.RequestError{Code: 567}, 567},
 	} {
 		t.Run(tt.err.Error(), func(t *testing.T) {

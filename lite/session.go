@@ -70,7 +70,7 @@ func newSession(conn transport.Conn, cfg Config) *Session {
 		started:  time.Now(),
 		setup:    make(chan struct{}),
 	}
-	s.frames.limit = cfg.Limits.FrameBytes
+	s.frames.limit, s.frames.limited = cfg.Limits.FrameBytes, &cfg.Limited.Frames
 	return s
 }
 

@@ -5,20 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/moqmesh/moqmesh/client"
 	"github.com/moqmesh/moqmesh/lite"
+	"github.com/moqmesh/moqmesh/lite/message"
 	"github.com/moqmesh/moqmesh/route"
+	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/transport/endpoint"
+	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
 
 // limited runs a relay with limits so low that a client can go one beyond them.
 func limited(t *testing.T) *Relay {
 	t.Helper()
 	return start(t, func(c *Config) {
-		c.Limits = lite.Limits{Announcements: 3, AnnounceStreams: 2, Subscriptions: 2, Metadata: 2000}
+		c.Limits = lite.Limits{Announcements: 3, AnnounceStreams: 2, Subscriptions: 2, Metadata: 2000, FrameBytes: 100_000}
 		c.AnnounceRate = 1
 		c.Listen.MaxPerAddr, c.Listen.Exempt = 4, func(netip.Addr) bool { return false }
 		c.Internal, c.Web.HTTP = "127.0.0.1:0", "127.0.0.1:0"
@@ -141,6 +146,9 @@ func eachLimit(t *testing.T, carrier string) {
 		if c.Err() != nil {
 			t.Errorf("the session ended: %v", c.Err())
 		}
+		if refused := open(); !errors.Is(refused, client.ErrNoCapacity) {
+			t.Errorf("refused with %v", refused)
+		}
 		turnedAway(t, r, "subscriptions")
 	})
 	t.Run("announce streams", func(t *testing.T) {
@@ -159,6 +167,7 @@ func eachLimit(t *testing.T, carrier string) {
 		}
 		turnedAway(t, r, "announce_streams")
 	})
+	t.Run("frames", func(t *testing.T) { tooMuchOfAFrame(t, r, carrier, bystander) })
 	t.Run("sessions per address", func(t *testing.T) {
 		waitFor(t, 5*time.Second, "the others to leave", func() bool { return r.sessions.len() == 1 })
 		for i := range 3 { // the bystander is the fourth
@@ -177,4 +186,85 @@ func eachLimit(t *testing.T, carrier string) {
 	if bystander.Err() != nil {
 		t.Errorf("the bystander: %v", bystander.Err())
 	}
+}
+
+// tooMuchOfAFrame sends a frame that takes more memory than a session has for such: its group is given up, the next one and
+// the session go on.
+func tooMuchOfAFrame(t *testing.T, r *Relay, carrier string, viewer *client.Client) {
+	t.Helper()
+	c := dial(t, r, carrier, "/")
+	track := publish(t, c, "large")
+	waitFor(t, 5*time.Second, "the route", func() bool { return strings.Contains(names(r), "large") })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	sub, err := viewer.Subscribe(ctx, "large", track.Name(), client.Subscription{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	for seq, size := range []int{90_000, 110_000, 90_000} {
+		g, err := track.Group(uint64(seq))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = g.WriteFrame(uint64(seq), make([]byte, size)) // of a group that is given up, too
+		g.Finish()
+		if size > 100_000 {
+			turnedAway(t, r, "frames")
+			continue
+		}
+		for {
+			got, err := sub.NextGroup(ctx)
+			if err != nil {
+				t.Fatalf("group %d: %v", seq, err)
+			}
+			if got.Sequence() != uint64(seq) {
+				continue
+			}
+			if frame, err := got.ReadFrame(ctx); err != nil || len(frame.Payload) != size {
+				t.Errorf("group %d: %d bytes, %v", seq, len(frame.Payload), err)
+			}
+			break
+		}
+	}
+	if c.Err() != nil {
+		t.Errorf("the session ended: %v", c.Err())
+	}
+	c.Close()
+}
+
+// TestSetupDeadline: who connects and says nothing is shown the door after listen.timeout, over either carrier, and counted.
+func TestSetupDeadline(t *testing.T) {
+	r := start(t, func(c *Config) { c.Handshake, c.Internal = time.Second, "127.0.0.1:0" })
+	d, err := endpoint.NewDialer(endpoint.DialConfig{
+		Addr: "127.0.0.1:0", TLS: tlsconf.ClientConfig{Insecure: true}, Protocols: lite.Tokens([]message.Version{message.Lite06}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, carrier := range sessionCarriers {
+		u, err := url.Parse(where(r, carrier, "/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		conn, err := d.Dial(t.Context(), endpoint.Target{URL: u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-conn.Context().Done():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: still there", carrier)
+		}
+		var closed *transport.SessionError
+		if cause := context.Cause(conn.Context()); !errors.As(cause, &closed) || !closed.Remote || closed.Code != lite.SessionControlTimeout {
+			t.Errorf("%s: %v", carrier, cause)
+		}
+		if took := time.Since(begin); took < 900*time.Millisecond {
+			t.Errorf("%s: closed after %v", carrier, took)
+		}
+	}
+	turnedAway(t, r, "timeout")
 }

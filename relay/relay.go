@@ -43,6 +43,7 @@ type Relay struct {
 	web      *web
 	leases   *lease.Manager
 	limited  lite.Limited
+	timeouts atomic.Uint64 // sessions that came to nothing in time
 	pressure *pressure
 	room     room
 

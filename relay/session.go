@@ -28,6 +28,9 @@ func (r *Relay) admit(conn transport.Conn) {
 	defer cancel()
 	sess, err := lite.Accept(ctx, conn, r.liteConfig(log, r.cfg.Versions))
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			r.timeouts.Add(1)
+		}
 		log.Debug("handshake failed", "error", err)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	quicgo "github.com/quic-go/quic-go"
@@ -44,6 +45,7 @@ type Listener struct {
 	wg    sync.WaitGroup // the accept loops and the connections that are not accepted yet
 
 	complaints rate.Sometimes
+	timedOut   atomic.Uint64
 }
 
 // Listen binds the socket and starts to accept. The caller must Close the listener.
@@ -208,6 +210,9 @@ func (l *Listener) serve(q *quicgo.Conn) error {
 	}
 	c, err := l.open(ctx, q)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			l.timedOut.Add(1)
+		}
 		return err
 	}
 	if !l.sock.conns.add(c) {
@@ -277,6 +282,9 @@ func (l *Listener) Refused() uint64 { return l.admission.refused.Load() }
 func (l *Listener) RefusedBy() (pending, perAddr uint64) {
 	return l.admission.refusedPending.Load(), l.admission.refusedPerAddr.Load()
 }
+
+// TimedOut counts connections that were not complete within Config.Timeout, after their TLS handshake.
+func (l *Listener) TimedOut() uint64 { return l.timedOut.Load() }
 
 // StopAccepting refuses new connections from now on, closes those that wait for Accept, and keeps the
 // others.
