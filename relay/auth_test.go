@@ -366,7 +366,9 @@ func TestT12Root(t *testing.T) {
 		t.Errorf("announced %q", body)
 	}
 	expect(t, r, "/other?jwt="+text, auth.ErrRefused)
-	expect(t, r, "/demo2?jwt="+text, auth.ErrRefused)
+	for _, path := range []string{"/demo2", "/dem", "/Demo"} { // faults 8
+		expect(t, r, path+"?jwt="+text, auth.ErrRefused)
+	}
 	expect(t, r, "/demo?jwt="+text[:len(text)-1], auth.ErrRefused)
 	expect(t, r, "/demo?jwt=x&jwt="+text, nil)
 	expect(t, r, "/demo?jwt="+text+"&jwt=x", auth.ErrRefused)
