@@ -64,5 +64,7 @@ func pace(t *testing.T, scheme string) {
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("the listener took %v to close", took)
 	}
-	<-failed
+	if err := <-failed; err == nil {
+		t.Error("a handshake without a turn went on, past the end of the listener")
+	}
 }
