@@ -1,5 +1,5 @@
 // Package transport describes one connection to a MoQ peer, whatever carries it: raw QUIC, a
-// WebTransport session or, later, qmux. The carriers live in the packages below this one; the
+// WebTransport session, or qmux over WebSocket, TCP or a Unix socket. The carriers live in the packages below this one; the
 // protocol packages see only these interfaces.
 package transport
 
@@ -18,6 +18,9 @@ type Kind string
 const (
 	KindQUIC         Kind = "quic"
 	KindWebTransport Kind = "webtransport"
+	KindWebSocket    Kind = "websocket" // qmux, as on the next two
+	KindTCP          Kind = "tcp"
+	KindUnix         Kind = "unix"
 )
 
 // Conn is one connection to a peer. All methods may be called concurrently.
@@ -92,11 +95,11 @@ type Stream interface {
 type Info struct {
 	Kind   Kind
 	Dialed bool // we dialed it
-	// Protocol is the negotiated MoQ token: the ALPN on raw QUIC, the WebTransport sub-protocol. Empty
-	// when WebTransport negotiated none.
+	// Protocol is the negotiated MoQ token: the ALPN on raw QUIC, the WebTransport sub-protocol, on qmux what was
+	// agreed beside the draft. Empty when none was negotiated.
 	Protocol string
-	// URL is what the client asked for, where the carrier has one (WebTransport): path, query and
-	// authority. Nil on raw QUIC. It may hold credentials: never log it.
+	// URL is what the client asked for, where the carrier has one (WebTransport, WebSocket): path, query
+	// and authority. Nil on others. It may hold credentials: never log it.
 	URL        *url.URL
 	ServerName string // TLS SNI, may be empty
 	Remote     net.Addr

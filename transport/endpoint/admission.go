@@ -106,8 +106,8 @@ func (t *ticket) leave() {
 
 // addrOf returns the IP address of a network address.
 func addrOf(a net.Addr) (netip.Addr, bool) {
-	if udp, ok := a.(*net.UDPAddr); ok {
-		addr := udp.AddrPort().Addr()
+	if known, ok := a.(interface{ AddrPort() netip.AddrPort }); ok { // of UDP and TCP
+		addr := known.AddrPort().Addr()
 		return addr.Unmap(), addr.IsValid()
 	}
 	ap, err := netip.ParseAddrPort(a.String())

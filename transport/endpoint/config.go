@@ -106,14 +106,19 @@ type DialConfig struct {
 	// HTTP fetches /certificate.sha256 for http:// URLs; nil uses a plain client without proxy.
 	HTTP *http.Client
 
+	// Congestion is the congestion control of TCP connections, as the system calls it; empty leaves it to the system. If
+	// the system does not have it, that is logged once.
+	Congestion string
+
 	QUIC   QUIC
 	Logger *slog.Logger
 }
 
 // Target is one thing to dial. Only URL is required.
 type Target struct {
-	// URL has the scheme moqt or moql (raw QUIC), https (WebTransport) or http (for development:
-	// fetches /certificate.sha256 over TCP, pins it and dials WebTransport). Port 443 is the default.
+	// URL has the scheme moqt or moql (raw QUIC), https (WebTransport), wss or ws (qmux over WebSocket, with TLS and
+	// without) or http (for development: fetches /certificate.sha256 over TCP, pins it and dials WebTransport). Port
+	// 443 is the default, with ws 80.
 	// On raw QUIC path and query are not sent: they belong into the SETUP of the protocol.
 	URL *url.URL
 	// Addrs are tried, in this order, instead of what the host resolves to.

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	quicgo "github.com/quic-go/quic-go"
-
 	"github.com/moqmesh/moqmesh/transport"
 	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
@@ -40,6 +38,8 @@ type Dialer struct {
 	sock   *Socket
 	shared bool // the socket is somebody else's
 	conns  registry
+
+	noCongestion sync.Once // the system does not have the congestion control that is asked for
 
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -78,8 +78,8 @@ func (d *Dialer) Addr() net.Addr { return d.sock.Addr() }
 
 // Dial connects to a target. The host is resolved anew each time; its addresses are raced as in RFC
 // 8305, and the first that completes its handshake wins. The caller closes the connection. The error
-// is a *DialError around what failed; a server that refuses a WebTransport session with an HTTP status is a
-// *webtransport.StatusError in it.
+// is a *DialError around what failed; a server that refuses a session with an HTTP status is a *webtransport.StatusError or
+// a *qmux.StatusError in it.
 func (d *Dialer) Dial(ctx context.Context, target Target) (transport.Conn, error) {
 	p, err := d.plan(target)
 	if err == nil {
@@ -124,10 +124,12 @@ type plan struct {
 	scheme, host, port string
 	url                *url.URL
 	webTransport       bool
+	webSocket          bool
 	addrs              []netip.AddrPort // fixed; none: resolve host
 	protocols          []string
 	tls                tlsconf.ClientConfig
-	quic               *quicgo.Config
+	settings           QUIC
+	keepAlive          time.Duration // of the target; 0 = none in particular
 	confirm            func(context.Context, transport.Conn) error
 }
 
@@ -144,6 +146,10 @@ func (d *Dialer) plan(t Target) (*plan, error) {
 	case "moqt", "moql":
 	case "https", "http":
 		p.webTransport = true
+	case "wss":
+		p.webSocket = true
+	case "ws":
+		p.webSocket, p.port = true, orDefault(t.URL.Port(), "80")
 	default:
 		return p, ErrScheme
 	}
@@ -154,9 +160,9 @@ func (d *Dialer) plan(t Target) (*plan, error) {
 		p.tls.Fingerprints, p.tls.Insecure = t.Fingerprints, false
 	}
 	p.tls.ServerName = orDefault(t.ServerName, p.tls.ServerName)
-	settings := d.cfg.QUIC
-	settings.KeepAlive = orDefault(t.KeepAlive, settings.KeepAlive)
-	p.quic = settings.config(0)
+	p.settings = d.cfg.QUIC
+	p.settings.KeepAlive = orDefault(t.KeepAlive, p.settings.KeepAlive)
+	p.keepAlive = t.KeepAlive
 	return p, nil
 }
 

@@ -210,7 +210,8 @@ func TestDialErrors(t *testing.T) {
 		url, text string
 		want      error
 	}{
-		{"wss://relay.example/secret?jwt=secret", "dial wss://relay.example:443: no carrier for this scheme", endpoint.ErrScheme},
+		{"wss:///secret?jwt=secret", "dial wss://:443: no host", endpoint.ErrHost},
+		{"ws:///secret?jwt=secret", "dial ws://:80: no host", endpoint.ErrHost},
 		{"tcp://relay.example:1/secret", "dial tcp://relay.example:1: no carrier for this scheme", endpoint.ErrScheme},
 		{"unix:///secret", "dial unix://:443: no carrier for this scheme", endpoint.ErrScheme},
 		{"https:///secret", "dial https://:443: no host", endpoint.ErrHost},

@@ -8,10 +8,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"log"
 	"math/big"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +36,52 @@ var tokens = []string{"moq-lite-06", "moq-lite-05", "moql"}
 type world struct {
 	*netsim.Network // nil: loopback
 	scheme          string
+	web             map[*endpoint.Listener]*webServer // of WebSocket
+}
+
+// webServer is what hands WebSockets to a listener.
+type webServer struct {
+	addr     string
+	upgraded chan transport.Conn
+}
+
+func (w *world) overTCP() bool { return w.scheme == "ws" || w.scheme == "wss" }
+
+// serveWeb starts the HTTP server of a listener.
+func (w *world) serveWeb(tb testing.TB, l *endpoint.Listener, s *tlsconf.Store) {
+	tb.Helper()
+	web := &webServer{upgraded: make(chan transport.Conn, 100)}
+	srv := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		c, err := l.Upgrade(rw, r, func(context.Context, transport.Info) int { return 0 })
+		if err == nil {
+			web.upgraded <- c
+		}
+	})}
+	ln := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
+	if w.scheme == "wss" {
+		ln = tls.NewListener(ln, s.Server(nil))
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = srv.Serve(ln) })
+	tb.Cleanup(func() { _ = srv.Close(); wg.Wait() })
+	web.addr = ln.Addr().String()
+	if w.web == nil {
+		w.web = make(map[*endpoint.Listener]*webServer)
+	}
+	w.web[l] = web
+}
+
+// accept takes the next connection, whichever way it comes.
+func (w *world) accept(ctx context.Context, l *endpoint.Listener) (transport.Conn, error) {
+	if !w.overTCP() {
+		return l.Accept(ctx)
+	}
+	select {
+	case c := <-w.web[l].upgraded:
+		return c, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 var (
@@ -40,7 +89,17 @@ var (
 	clientHost = netip.MustParseAddr("10.0.0.2")
 )
 
-// worlds runs a test for both carriers, really and simulated. The test must not start subtests.
+// carriers runs a test for every carrier on real sockets, and for those on UDP simulated, too. The test must not start
+// subtests.
+func carriers(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	worlds(t, test)
+	for _, scheme := range []string{"ws", "wss"} {
+		t.Run(scheme, func(t *testing.T) { test(t, &world{scheme: scheme}) })
+	}
+}
+
+// worlds runs a test for both carriers on UDP, really and simulated. The test must not start subtests.
 func worlds(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	for _, scheme := range []string{"moqt", "https"} {
@@ -109,6 +168,9 @@ func (w *world) listen(tb testing.TB, s *tlsconf.Store, change func(*endpoint.Co
 			tb.Errorf("close listener: %v", err)
 		}
 	})
+	if w.overTCP() {
+		w.serveWeb(tb, l, s)
+	}
 	return l
 }
 
@@ -152,7 +214,15 @@ func (w *world) dialer(tb testing.TB, s *tlsconf.Store, change func(*endpoint.Di
 
 // target is an URL of a listener with a path and a secret.
 func (w *world) target(tb testing.TB, l *endpoint.Listener) endpoint.Target {
-	return target(tb, w.scheme+"://"+l.Addr().String()+"/room?jwt=secret")
+	return target(tb, w.scheme+"://"+w.at(l)+"/room?jwt=secret")
+}
+
+// at is the address of a listener.
+func (w *world) at(l *endpoint.Listener) string {
+	if w.overTCP() {
+		return w.web[l].addr
+	}
+	return l.Addr().String()
 }
 
 func target(tb testing.TB, rawURL string) endpoint.Target {
@@ -165,16 +235,21 @@ func (w *world) pair(tb testing.TB) (client, server transport.Conn) {
 	tb.Helper()
 	s := certificates(tb)
 	l, d := w.listen(tb, s, nil), w.dialer(tb, s, nil)
-	return connect(tb, d, l, w.target(tb, l))
+	return w.connect(tb, d, l, w.target(tb, l))
 }
 
 func connect(tb testing.TB, d *endpoint.Dialer, l *endpoint.Listener, to endpoint.Target) (client, server transport.Conn) {
+	tb.Helper()
+	return (&world{}).connect(tb, d, l, to)
+}
+
+func (w *world) connect(tb testing.TB, d *endpoint.Dialer, l *endpoint.Listener, to endpoint.Target) (client, server transport.Conn) {
 	tb.Helper()
 	client, err := d.Dial(timeout(tb), to)
 	if err != nil {
 		tb.Fatalf("dial: %v", err)
 	}
-	server, err = l.Accept(timeout(tb))
+	server, err = w.accept(timeout(tb), l)
 	if err != nil {
 		tb.Fatalf("accept: %v", err)
 	}

@@ -162,9 +162,7 @@ func (l *Listener) configure(tr *quicgo.Transport) {
 	tr.ConnContext = func(ctx context.Context, info *quicgo.ClientInfo) (context.Context, error) {
 		ctx, err := l.admission.admit(ctx, info.RemoteAddr, time.Now())
 		if err != nil {
-			l.complaints.Do(func() {
-				l.cfg.Logger.Warn("connection refused", "remote", info.RemoteAddr, "err", err, "refused", l.Refused())
-			})
+			l.complain(info.RemoteAddr, err)
 		}
 		return ctx, err
 	}

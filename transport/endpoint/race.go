@@ -17,28 +17,13 @@ import (
 
 // attempt connects to one address, to the point where the connection can be used.
 func (d *Dialer) attempt(ctx context.Context, p *plan, addr netip.AddrPort) (carrier, error) {
-	protocols := p.protocols
-	if p.webTransport {
-		protocols = []string{h3}
+	connect := d.overQUIC
+	if p.webSocket {
+		connect = d.overTCP
 	}
-	q, err := d.sock.tr.Dial(ctx, net.UDPAddrFromAddrPort(addr), p.tls.TLS(p.host, protocols), p.quic)
+	c, err := connect(ctx, p, addr)
 	if err != nil {
 		return nil, err
-	}
-	pinned := len(p.tls.Fingerprints) > 0 && !p.tls.Insecure
-	var c carrier
-	if p.webTransport {
-		c, err = webtransport.Connect(ctx, q, p.url, webtransport.ClientConfig{
-			Protocols: p.protocols, Pinned: pinned,
-		})
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		protocol := q.ConnectionState().TLS.NegotiatedProtocol
-		c = quic.New(q, quic.Options{
-			Dialed: true, Pinned: pinned, PlainCodes: plain(d.cfg.PlainCodes, protocol),
-		})
 	}
 	if !d.conns.add(c) || !d.sock.conns.add(c) {
 		c.Close(0, "")
@@ -53,6 +38,35 @@ func (d *Dialer) attempt(ctx context.Context, p *plan, addr netip.AddrPort) (car
 	}
 	return c, nil
 }
+
+// overQUIC connects as raw QUIC or WebTransport.
+func (d *Dialer) overQUIC(ctx context.Context, p *plan, addr netip.AddrPort) (carrier, error) {
+	protocols := p.protocols
+	if p.webTransport {
+		protocols = []string{h3}
+	}
+	q, err := d.sock.tr.Dial(ctx, net.UDPAddrFromAddrPort(addr), p.tls.TLS(p.host, protocols), p.settings.config(0))
+	if err != nil {
+		return nil, err
+	}
+	pinned := p.pinned()
+	if p.webTransport {
+		return carried(webtransport.Connect(ctx, q, p.url, webtransport.ClientConfig{Protocols: p.protocols, Pinned: pinned}))
+	}
+	protocol := q.ConnectionState().TLS.NegotiatedProtocol
+	return quic.New(q, quic.Options{Dialed: true, Pinned: pinned, PlainCodes: plain(d.cfg.PlainCodes, protocol)}), nil
+}
+
+// carried keeps a nil connection from becoming a carrier.
+func carried[C carrier](c C, err error) (carrier, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// pinned reports whether the peer is known by the fingerprint of its certificate.
+func (p *plan) pinned() bool { return len(p.tls.Fingerprints) > 0 && !p.tls.Insecure }
 
 // race resolves the host and tries its addresses, each with a head start on the next (RFC 8305). It returns
 // when every attempt has ended.
