@@ -69,8 +69,9 @@ type Transport string
 
 // The transports.
 const (
-	TransportQUIC Transport = "quic" // raw QUIC and WebTransport
-	TransportHTTP Transport = "http" // one-shot requests
+	TransportQUIC      Transport = "quic" // raw QUIC and WebTransport
+	TransportWebSocket Transport = "websocket"
+	TransportHTTP      Transport = "http" // one-shot requests
 )
 
 // Role is what a client declares that it will do; the zero Role is both.

@@ -56,7 +56,7 @@ func TestFound(t *testing.T) {
 	if c, ok := lanPeer(t, func(f *Found) { f.Cost = &cost }).Price(); c != 5 || !ok {
 		t.Errorf("price %d, %v", c, ok)
 	}
-	for address, want := range map[string]error{"us-west": ErrBareHost, "gopher://a/": ErrScheme, "wss://a/": ErrNotDialable, "https:///": ErrHost} {
+	for address, want := range map[string]error{"us-west": ErrBareHost, "gopher://a/": ErrScheme, "tcp://a:1/": ErrNotDialable, "https:///": ErrHost} {
 		if _, err := NewFound(Found{Address: address, Path: credential}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", address, err)
 		}

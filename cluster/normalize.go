@@ -12,8 +12,8 @@ import (
 
 // Schemes, by what can be done with them.
 var (
-	dialable = []string{"https", "http", "moqt", "moql"}
-	notYet   = []string{"ws", "wss", "tcp", "unix", "iroh"}
+	dialable = []string{"https", "http", "moqt", "moql", "wss", "ws"}
+	notYet   = []string{"tcp", "unix", "iroh"}
 )
 
 // defaultPorts are removed from a URL, so that its spellings with and without are one peer.

@@ -66,7 +66,7 @@ func CheckRedirect(policy Redirect, from Entry, uri string) (Entry, error) {
 	return to, nil
 }
 
-func secure(u *url.URL) bool { return u.Scheme != "http" }
+func secure(u *url.URL) bool { return u.Scheme != "http" && u.Scheme != "ws" }
 
 // local reports whether a URL names a local host by address, or this host by its usual name.
 func local(u *url.URL) bool {

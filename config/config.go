@@ -112,7 +112,9 @@ type Cluster struct {
 	TokenFile *cluster.TokenFile // read once already; nil = none
 	LAN       LAN                // discovery of peers on the local network
 	Tier      string             // label of peer sessions in statistics
-	Hedge     time.Duration      // shortest silence after which a track is asked for elsewhere too; 0 = off
+	// Congestion is the congestion control of peer sessions over WebSocket; empty = the system's.
+	Congestion string
+	Hedge      time.Duration // shortest silence after which a track is asked for elsewhere too; 0 = off
 }
 
 // Web are the public HTTP listeners.
@@ -121,6 +123,7 @@ type Web struct {
 	HTTPSListen string // TCP host:port; empty = off
 	HTTPSPairs  []CertPair
 	HTTPSRoots  []string // as ServerTLS.Roots
+	WebSocket   bool     // sessions over WebSocket are taken
 }
 
 // Internal is the listener for operators.

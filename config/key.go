@@ -16,7 +16,6 @@ type draft struct {
 	lanSecret             string
 	certs, certKeys       []string // of listen.tls
 	webCerts, webCertKeys []string // of web.https
-	webSocket             bool
 	auth                  authDraft
 	maxStreams, maxHops   uint64
 	statsInterval         uint64 // seconds

@@ -183,7 +183,7 @@ var clusterKeys = []*key{
 	}, func(d *draft) *uint64 { return &d.maxHops }, between(uint64(1), route.MaxHops)),
 	newKey("cluster.connect", peersKind, about{
 		example: `["https://us-east.example.com/?cost=10", { url = "https://sibling.example.com/", cost = 0 }]`,
-		doc:     "Peers to dial: URLs, or tables with `url`, `cost`, `egress` and `token`. `?cost=N` is the price of the link, 1 if unset; `?jwt=` a credential. Schemes: https (WebTransport), moqt and moql (raw QUIC), http (development).",
+		doc:     "Peers to dial: URLs, or tables with `url`, `cost`, `egress` and `token`. `?cost=N` is the price of the link, 1 if unset; `?jwt=` a credential. Schemes: https (WebTransport), moqt and moql (raw QUIC), wss (WebSocket with TLS, for long links), ws (without) and http (development).",
 	}, func(d *draft) *[]any { return &d.peers }, checkPeers),
 	newKey("cluster.connect_api", textKind, about{
 		example: `"https://api.example.com/cluster/peers"`,
@@ -201,6 +201,10 @@ var clusterKeys = []*key{
 		def: `"500ms"`,
 		doc: "When a track that has been flowing falls silent for so long, or for twice its longest recent gap if that is more, it is asked for along another route as well, and who delivers first wins. Dialed peers are then pinged every half of this. `0s` = wait until the peer is known to be dead.",
 	}, func(d *draft) *time.Duration { return &d.Cluster.Hedge }, offOrFrom(minHedge)),
+	newKey("cluster.congestion", textKind, about{
+		def: `"bbr"`,
+		doc: "TCP congestion control of sessions with peers over WebSocket, in both directions, as the kernel calls it: bbr fills long links that lose packets. `system` leaves it to the kernel, as does a kernel that does not have it, with a line in the log.",
+	}, func(d *draft) *string { return &d.Cluster.Congestion }, readCongestion),
 	newKey("cluster.tier", textKind, about{
 		example: `"cluster"`,
 		doc:     "Label of peer sessions in statistics.",
@@ -229,9 +233,9 @@ var webKeys = []*key{
 		doc:     "Certificate authorities of HTTPS clients, as `listen.tls.root`.",
 	}, func(d *draft) *[]string { return &d.Web.HTTPSRoots }),
 	newKey("web.ws", boolKind, about{
-		def: "false",
-		doc: "WebSocket sessions. Not supported yet, so only false is accepted.",
-	}, func(d *draft) *bool { return &d.webSocket }, noWebSocket),
+		def: "true",
+		doc: "Take sessions over WebSocket, at any path, on both listeners: for clients that cannot use UDP, and for peers on long links.",
+	}, func(d *draft) *bool { return &d.Web.WebSocket }),
 }
 
 var otherKeys = []*key{
@@ -373,9 +377,14 @@ func checkPatterns(list []string) error {
 	return err
 }
 
-func noWebSocket(on bool) error {
-	if on {
-		return errors.New("WebSocket sessions are not supported yet")
+// systemCongestion leaves the congestion control to the system.
+const systemCongestion = "system"
+
+// readCongestion checks the name of a congestion control; there are no others in the kernel.
+func readCongestion(text string) error {
+	const most = 15
+	if text == "" || len(text) > most || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+		return fmt.Errorf("%q is no name of a congestion control", text)
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ var away = map[string][2]value{
 	"quic.max_streams":            {{`1`, "1"}, {`20000`, "20000"}},
 	"quic.receive_window":         {{`1048576`, "1048576"}, {`"1GiB"`, "1GiB"}},
 	"quic.stream_receive_window":  {{`"1MB"`, "1MB"}, {`"2MB"`, "2MB"}},
+	"cluster.congestion":          {{`"cubic"`, "cubic"}, {`"system"`, "system"}},
 	"cluster.hedge":               {{`"1s"`, "1s"}, {`"0s"`, "0s"}},
 	"cluster.id":                  {{`1`, "1"}, {`4611686018427387903`, "4611686018427387903"}},
 	"cluster.max_hops":            {{`1`, "1"}, {`31`, "31"}},
@@ -87,7 +88,7 @@ var away = map[string][2]value{
 	"web.https.listen":            {{`"[::]:443"`, "[::]:443"}, {`"[::]:8443"`, "[::]:8443"}},
 	"web.https.cert":              {{`["w.pem"]`, "w.pem"}, {`"v.pem"`, "v.pem"}},
 	"web.https.key":               {{`["w.key"]`, "w.key"}, {`"v.key"`, "v.key"}},
-	"web.ws":                      {{`false`, "false"}, {`false`, "false"}},
+	"web.ws":                      {{`false`, "false"}, {`true`, "true"}},
 	"limits.handshakes":           {{`1`, "1"}, {`2`, "2"}},
 	"limits.sessions_per_address": {{`1`, "1"}, {`2`, "2"}},
 	"limits.memory":               {{`"50%"`, "50%"}, {`"2GiB"`, "2GiB"}},
@@ -208,10 +209,10 @@ func TestEveryKeySurvivesInEveryLayer(t *testing.T) {
 			file := func(which int) string { return document(t, decider(k.Name), with(k.Name, which)) + extras[k.Name] }
 			base := document(t, decider(k.Name), nil) + extras[k.Name]
 			unset, first, second := mustLoad(t, base, nil), mustLoad(t, file(0), nil), mustLoad(t, file(1), nil)
-			if k.Name != "web.ws" && cmp.Equal(first, second, plain) {
+			if cmp.Equal(first, second, plain) {
 				t.Error("the two values make no difference")
 			}
-			if k.Name != "web.ws" && cmp.Equal(unset, first, plain) && cmp.Equal(unset, second, plain) {
+			if cmp.Equal(unset, first, plain) && cmp.Equal(unset, second, plain) {
 				t.Error("the values are not away from the default")
 			}
 			env := func(which int) []string {
@@ -278,7 +279,7 @@ func TestEveryFieldHasAKey(t *testing.T) {
 	d := mustLoad(t, "auth.public = \"x/**\"\nlisten.tls.generate = \"x\"\n", nil)
 	eachField(reflect.ValueOf(*c), reflect.ValueOf(*d), "", func(path string, got, def reflect.Value) {
 		switch path {
-		case ".Warnings", ".Connect.TLS.SystemRoots", ".Auth.Recovery": // true by default and with a value in the file
+		case ".Warnings", ".Connect.TLS.SystemRoots", ".Auth.Recovery", ".Web.WebSocket": // true by default and with a value in the file
 			return
 		case ".Auth.Public", ".Auth.Local": // see TestEveryRuleHasAKey
 			return
@@ -335,7 +336,7 @@ func TestDefaults(t *testing.T) {
 		c.QUIC, c.Cluster.ID, c.Cluster.MaxHops, c.Web, c.Internal, c.Cache, c.Log.Level, c.DrainTimeout)
 	all := "[moq-lite-06 moq-lite-05 moq-lite-04 moq-lite-03 moq-lite-02 moq-lite-01]"
 	want := "[::]:443 " + all + " 10s [::]:0 250ms 50ms 30s " + all + " {1s 2 5s 10s} same-host 10s true false " +
-		"{10s 3s 10000 67108864 0} 0 32 {  [] []} {} {50% 0 30s 0s} INFO 10s"
+		"{10s 3s 10000 67108864 0} 0 32 {  [] [] true} {} {50% 0 30s 0s} INFO 10s"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -65,12 +65,12 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 		LAN: relay.LAN{
 			Enabled: c.Cluster.LAN.Enabled, App: c.Cluster.LAN.App, Secret: c.Cluster.LAN.Secret, Node: c.Cluster.LAN.Node,
 		},
-		PeerTier: c.Cluster.Tier,
-		Hedge:    c.Cluster.Hedge,
-		Auth:     admit, Lease: c.Auth.lease(), ClientRoots: clients,
+		PeerTier: c.Cluster.Tier, Congestion: c.Cluster.congestion(),
+		Hedge: c.Cluster.Hedge,
+		Auth:  admit, Lease: c.Auth.lease(), ClientRoots: clients,
 		Web: relay.Web{
 			HTTP: c.Web.HTTPListen, HTTPS: c.Web.HTTPSListen,
-			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)}, ClientRoots: webClients,
+			Certificates: tlsconf.Config{Pairs: pairs(c.Web.HTTPSPairs)}, ClientRoots: webClients, NoWebSocket: !c.Web.WebSocket,
 		},
 		Internal: c.Internal.Listen,
 		Stats: relay.Stats{
@@ -81,6 +81,14 @@ func (c *Config) Relay(logger *slog.Logger) (relay.Config, error) {
 		Cache:  media.CacheConfig{Capacity: capacity, Idle: c.Cache.Idle, MaxAge: c.Cache.MaxAge},
 		Logger: logger,
 	}, nil
+}
+
+// congestion is empty where the system decides.
+func (c Cluster) congestion() string {
+	if c.Congestion == systemCongestion {
+		return ""
+	}
+	return c.Congestion
 }
 
 // never is a time limit that no handshake reaches.

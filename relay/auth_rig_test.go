@@ -21,14 +21,15 @@ import (
 	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/transport/qmux"
 	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
 
 // carriers are the ways into a relay.
-var carriers = []string{"webtransport", "quic", "http"}
+var carriers = []string{"webtransport", "quic", "websocket", "http"}
 
 // sessionCarriers are those that carry sessions.
-var sessionCarriers = carriers[:2]
+var sessionCarriers = carriers[:3]
 
 // busy is how late a machine with other work may be. That ends come to the second is tested in virtual time, in package
 // lease; that they do not come early, here.
@@ -41,6 +42,11 @@ func where(r *Relay, carrier, path string) string {
 		return "https://" + r.Addr() + path
 	case "quic":
 		return "moqt://" + r.Addr() + path
+	case "websocket":
+		if r.cfg.Web.HTTPS != "" {
+			return "wss://" + r.web.servers[1].ln.Addr().String() + path // after that of HTTP
+		}
+		return "ws://" + r.web.addr("web") + path
 	}
 	return "http://" + r.web.addr("web") + "/announced" + path
 }
@@ -96,6 +102,9 @@ func settled(t *testing.T, c *client.Client) outcome {
 // closing is how a session was closed by the relay.
 func closing(t *testing.T, err error) outcome {
 	t.Helper()
+	if refused, ok := errors.AsType[*qmux.StatusError](err); ok { // before it was a session
+		return outcome{uint32(refused.Status), ""}
+	}
 	var closed *transport.SessionError
 	if !errors.As(err, &closed) || !closed.Remote || closed.Transport != nil {
 		t.Fatalf("not closed by the relay: %v", err)
@@ -109,7 +118,7 @@ func expect(t *testing.T, r *Relay, path string, want error) {
 	for _, carrier := range carriers {
 		got := knock(t, r, carrier, path)
 		code := map[error]uint32{nil: 0, auth.ErrRefused: 2, auth.ErrUnavailable: 64 + 502, auth.ErrInvalid: 64 + 502}[want]
-		if carrier == "http" && want != nil {
+		if byStatus(carrier) && want != nil {
 			code = map[uint32]uint32{2: 401, 64 + 502: 502}[code]
 			if got.code == 403 {
 				got.code = 401 // as good
@@ -120,6 +129,9 @@ func expect(t *testing.T, r *Relay, path string, want error) {
 		}
 	}
 }
+
+// byStatus reports whether a carrier refuses with an HTTP status.
+func byStatus(carrier string) bool { return carrier == "http" || carrier == "websocket" }
 
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()

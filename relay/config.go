@@ -52,6 +52,9 @@ type Config struct {
 	// Hedge is the shortest silence of a track after which it is asked for elsewhere too (H2); 0 = never. Peers that we
 	// dial are then pinged twice as often.
 	Hedge time.Duration
+	// Congestion is the congestion control of peer sessions that run over TCP, of those that we dial and of those that are
+	// accepted; empty leaves it to the system. Where the system does not have it, that is logged once.
+	Congestion string
 	// PeerTier labels the statistics of sessions that we dialed.
 	PeerTier string
 
@@ -108,6 +111,8 @@ type Web struct {
 	Certificates tlsconf.Config
 	// ClientRoots is as that of the QUIC listener, for HTTPS.
 	ClientRoots *tlsconf.Roots
+	// NoWebSocket refuses sessions over WebSocket, which both listeners take otherwise.
+	NoWebSocket bool
 }
 
 const defaultHandshake = 10 * time.Second

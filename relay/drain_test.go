@@ -12,8 +12,14 @@ import (
 // TestDrain (config 6): everybody is told to go, also who comes later; a relay that drains dials nobody; whoever is
 // left at the deadline is closed as overdue.
 func TestDrain(t *testing.T) {
+	for _, carrier := range sessionCarriers {
+		t.Run(carrier, func(t *testing.T) { testDrain(t, carrier) })
+	}
+}
+
+func testDrain(t *testing.T, carrier string) {
 	hub := start(t, nil)
-	early := start(t, func(c *Config) { c.Peers = peers(t, hub.url()) })
+	early := start(t, func(c *Config) { c.Peers = peers(t, where(hub, carrier, "/")) })
 	waitFor(t, 5*time.Second, "linked", func() bool { return hub.sessions.len() == 1 })
 	const window = 3 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), window)
@@ -22,7 +28,7 @@ func TestDrain(t *testing.T) {
 	go func() { done <- hub.Shutdown(ctx) }()
 	state := func(r *Relay) cluster.State { return r.Peers()[0].State }
 	waitFor(t, 2*time.Second, "told to go", func() bool { return state(early) == cluster.StateDraining })
-	late := start(t, func(c *Config) { c.Peers = peers(t, hub.url()) })
+	late := start(t, func(c *Config) { c.Peers = peers(t, where(hub, carrier, "/")) })
 	waitFor(t, 2*time.Second, "late one told to go", func() bool { return state(late) == cluster.StateDraining })
 	if m := hub.State().Metrics(); m.DrainingSessions != 2 {
 		t.Errorf("%d draining sessions", m.DrainingSessions)

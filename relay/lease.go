@@ -42,10 +42,18 @@ func (r *Relay) openSession(sess *lite.Session, info transport.Info) (*lease.Lea
 		return nil, errSelf
 	}
 	return r.open(sess.Conn().Context(), auth.Request{
-		Transport: auth.TransportQUIC, Remote: addr(info.Remote), Local: addr(info.Local), ServerName: serverName(info),
+		Transport: authTransport(string(info.Kind)), Remote: addr(info.Remote), Local: addr(info.Local), ServerName: serverName(info),
 		ALPN: alpn(info), Path: "/" + strings.TrimPrefix(peer.Path, "/"), Query: peer.Query, Role: role(peer.Role),
 		TLS: auth.IdentityOf(info.PeerCertificates),
 	})
+}
+
+// authTransport is what admission and pages call a carrier.
+func authTransport(kind string) auth.Transport {
+	if kind == string(transport.KindWebSocket) {
+		return auth.TransportWebSocket
+	}
+	return auth.TransportQUIC
 }
 
 // serverName is the SNI, else the host of the URL (auth 3).
@@ -96,6 +104,9 @@ var _ lease.Holder = (*holder)(nil)
 // Granted implements lease.Holder. More to publish than before is accepted at once, but asked for only with the next
 // session.
 func (h *holder) Granted(g auth.Grant) {
+	if narrowed, err := g.For(auth.Role(h.live.role)); err == nil { // an auth server may not have been told of the role
+		g = narrowed
+	}
 	h.log.Info("grant changed", "tier", g.Tier, "publish", g.Publish, "subscribe", g.Subscribe)
 	h.relay.sessions.move(h.live, g.Tier)
 	h.session.SetGrant(g.Publish, g.Subscribe)

@@ -28,6 +28,7 @@ func TestOutOfMemory(t *testing.T) {
 	k, keys := newKey(t, "k")
 	r := deciding(t, serve.Config{Keys: keys, MTLSPublish: []string{"**"}, MTLSSubscribe: []string{"**"}, MTLSPeer: true}, func(c *Config) {
 		c.ClientRoots, c.Cache = ca.roots, media.CacheConfig{Capacity: 100 << 20}
+		secureWeb(c, ca)
 	})
 	path := "/?jwt=" + sign(t, k, token.Claims{Publish: paths.All, Subscribe: paths.All})
 	there := dial(t, r, "quic", path)
@@ -35,10 +36,10 @@ func TestOutOfMemory(t *testing.T) {
 	r.followMemory(overload.MemoryVerdict{Full: true, Cache: 20 << 20, Collect: true}, 1000)
 	for _, carrier := range carriers {
 		code := uint32(lite.CodeApplication + http.StatusServiceUnavailable)
-		if carrier == "http" {
+		if byStatus(carrier) {
 			code = http.StatusServiceUnavailable
 		}
-		if got := knock(t, r, carrier, path); got.code != code || carrier != "http" && got.reason != "out of memory" {
+		if got := knock(t, r, carrier, path); got.code != code || !byStatus(carrier) && got.reason != "out of memory" {
 			t.Errorf("%s: a client got %+v", carrier, got)
 		}
 	}

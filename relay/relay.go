@@ -51,6 +51,7 @@ type Relay struct {
 	sessions registry
 	watchdog watchdog
 	selves   selfLog
+	slow     sync.Once      // an accepted peer cannot have the congestion control
 	book     *stats.Book    // nil = not counted by broadcast
 	wg       sync.WaitGroup // the accept loop and what it started
 
@@ -144,6 +145,7 @@ func (r *Relay) bind() (err error) {
 	r.log.Info("listening", "kind", "quic", "address", r.listener.Addr().String())
 	dial := r.cfg.Dial
 	dial.Protocols = lite.Tokens(r.cfg.DialVersions)
+	dial.Congestion = r.cfg.Congestion
 	if r.dialer, err = endpoint.NewDialer(dial); err != nil {
 		return fmt.Errorf("socket to dial from: %w", err)
 	}
@@ -234,6 +236,9 @@ func (r *Relay) release() {
 	}
 	if r.listener != nil {
 		_ = r.listener.Close()
+	}
+	if r.web != nil {
+		r.web.settle() // what they had under way has ended with the listener
 	}
 	r.wg.Wait()
 	r.leases.Close()

@@ -47,6 +47,7 @@ func start(t *testing.T, change func(*Config)) *Relay {
 	cfg := Config{
 		Listen: endpoint.Config{Addr: "127.0.0.1:0"}, Certificates: tlsconf.Config{Generate: []string{"localhost"}},
 		Dial: endpoint.DialConfig{Addr: "127.0.0.1:0", TLS: tlsconf.ClientConfig{Insecure: true}},
+		Web:  Web{HTTP: "127.0.0.1:0"},
 		Auth: admit, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {

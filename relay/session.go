@@ -16,6 +16,7 @@ import (
 	"github.com/moqmesh/moqmesh/origin"
 	"github.com/moqmesh/moqmesh/route"
 	"github.com/moqmesh/moqmesh/transport"
+	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
 
 // admit brings an accepted connection through handshake and admission, and leaves it to a goroutine of its own that serves
@@ -39,23 +40,35 @@ func (r *Relay) admit(conn transport.Conn) {
 		return
 	}
 	admitted, err := r.openSession(sess, info)
+	if err != nil {
+		r.refuse(sess, info, log, err)
+		return
+	}
+	r.begin(id, sess, info, admitted, admitted.Grant(), log)
+}
+
+// refuse closes a session that is not admitted.
+func (r *Relay) refuse(sess *lite.Session, info transport.Info, log *slog.Logger, err error) {
 	if errors.Is(err, errSelf) {
 		r.selves.tell(log, info)
 		sess.Close(sessionSelf, selfReason)
 		return
 	}
-	if err != nil {
-		logRefusal(log, sess.Peer().Path, err)
-		code, reason := refusal(err)
-		sess.Close(code, reason)
-		return
-	}
-	grant := admitted.Grant()
+	logRefusal(log, sess.Peer().Path, err)
+	code, reason := refusal(err)
+	sess.Close(code, reason)
+}
+
+// begin leaves an admitted session to a goroutine that serves it.
+func (r *Relay) begin(id uint64, sess *lite.Session, info transport.Info, admitted *lease.Lease, grant auth.Grant, log *slog.Logger) {
 	if err := r.pressure.admit(grant.Peer); err != nil {
 		log.Info("session refused", "path", sess.Peer().Path, "error", err)
 		admitted.Close(err.Error(), 0, 0)
 		sess.Close(lite.CodeApplication+http.StatusServiceUnavailable, err.Error())
 		return
+	}
+	if grant.Peer {
+		r.setCongestion(sess.Conn())
 	}
 	peer := origin.Peer{
 		ID: id, Hop: sess.Peer().Hop, DeclaredPrice: sess.Peer().Price, Wire: sess.Wire(), Source: source(grant.Peer),
@@ -64,6 +77,16 @@ func (r *Relay) admit(conn transport.Conn) {
 	}
 	l := r.describe(id, sess, info, admitted)
 	r.wg.Go(func() { _ = r.serve(sess, l, peer, log) })
+}
+
+// setCongestion gives an accepted peer the congestion control of those that we dial.
+func (r *Relay) setCongestion(conn transport.Conn) {
+	if r.cfg.Congestion == "" {
+		return
+	}
+	if _, err := endpoint.SetCongestion(conn, r.cfg.Congestion); err != nil {
+		r.slow.Do(func() { r.log.Warn("the system's congestion control is used", "wanted", r.cfg.Congestion, "err", err) })
+	}
 }
 
 func (r *Relay) liteConfig(log *slog.Logger, versions []message.Version) lite.Config {

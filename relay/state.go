@@ -43,7 +43,7 @@ func (s state) Sessions() []admin.Session {
 			continue
 		}
 		a := admin.Session{
-			ID: l.lease.ID(), Node: s.relay.cfg.Node, Transport: "quic", Remote: l.remote, Local: l.local,
+			ID: l.lease.ID(), Node: s.relay.cfg.Node, Transport: string(authTransport(l.kind)), Remote: l.remote, Local: l.local,
 			ServerName: l.name, ALPN: l.alpn, Path: l.path, Role: l.role, TLS: identity(l.tls), Started: l.started.Unix(),
 		}
 		s.relay.detail(l, &a)

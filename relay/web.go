@@ -28,6 +28,10 @@ type web struct {
 	servers []*webServer
 	wg      sync.WaitGroup
 	once    sync.Once
+
+	mu       sync.Mutex
+	closed   bool           // nobody is upgraded any more
+	upgrades sync.WaitGroup // requests that become sessions
 }
 
 // webServer is one TCP listener.
@@ -40,6 +44,9 @@ type webServer struct {
 func newWeb(r *Relay) (*web, error) {
 	w := &web{relay: r}
 	public := admin.Public(admin.PublicConfig{Admit: admitter{r}, Fingerprint: r.certs.Fingerprint, Logger: r.log})
+	if !r.cfg.Web.NoWebSocket {
+		public = r.webSockets(public)
+	}
 	err := errors.Join(
 		w.listen("web", "http", r.cfg.Web.HTTP, public, nil),
 		w.https(public),
@@ -131,6 +138,24 @@ func (w *web) close() {
 			_ = w.certs.Close()
 		}
 	})
+}
+
+// enter registers a request that is to become a session; the caller leaves w.upgrades. It reports false after settle.
+func (w *web) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.upgrades.Add(1)
+	}
+	return !w.closed
+}
+
+// settle waits for the requests that were to become sessions.
+func (w *web) settle() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.upgrades.Wait()
 }
 
 // addr is where a listener listens, for tests and log lines; empty if there is none.

@@ -44,7 +44,7 @@ var bad = map[string]string{
 	"token is a number":        `[{"url":"https://b/","token":5}]`,
 	"token no URL can carry":   `[{"url":"https://b/","token":"S3CRET&x"}]`,
 	"foreign scheme":           `["ftp://h/"]`,
-	"carrier not built":        `["wss://h/"]`,
+	"carrier not built":        `["tcp://h:1/"]`,
 	"a path":                   `["/x"]`,
 	"empty entry":              `[""]`,
 	"no host":                  `["https:///x"]`,

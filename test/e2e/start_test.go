@@ -94,7 +94,7 @@ func TestRefusedFiles(t *testing.T) {
 		"cluster id zero":   {base + public + "[cluster]\nid = 0\n", []string{"cluster.id", ":7"}},
 		"bare host":         {base + public + "[cluster]\nconnect = [\"peer.example\"]\n", []string{"cluster.connect", "peer.example"}},
 		"bad cost":          {base + public + "[cluster]\nconnect = [\"https://peer.example/?cost=-1&jwt=SECRETMARK\"]\n", []string{"cost"}},
-		"carrier not built": {base + public + "[cluster]\nconnect = [\"wss://peer.example/\"]\n", []string{"wss"}},
+		"carrier not built": {base + public + "[cluster]\nconnect = [\"tcp://peer.example:1/\"]\n", []string{"tcp"}},
 		"nobody admitted":   {base, []string{"auth"}},
 		"auth server":       {base + "[auth]\nurl = \"http://auth.example/\"\n", []string{"auth.url"}},
 		"client CA":         {base + "tls.root = \"ca.pem\"\n" + public, []string{"listen.tls.root"}},

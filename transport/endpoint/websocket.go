@@ -104,7 +104,7 @@ func (l *Listener) upgrade(
 	return c, nil
 }
 
-// ask lets allow decide about a request, and answers it if the decision is no.
+// ask lets a request wait for its turn and allow decide about it, and answers it if the decision is no.
 func (l *Listener) ask(
 	w http.ResponseWriter, r *http.Request, info transport.Info, allow func(context.Context, transport.Info) int,
 ) error {
@@ -113,6 +113,15 @@ func (l *Listener) ask(
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, l.cfg.Timeout)
 		defer cancel()
+	}
+	if l.cfg.Pace != nil {
+		turn, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
+		if err := l.cfg.Pace(turn); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return err
+		}
 	}
 	info.Kind, info.URL = transport.KindWebSocket, r.URL
 	if status := allow(ctx, info); status != 0 {

@@ -52,7 +52,16 @@ func (a *answer) WriteHeader(status int)      { a.status = status }
 func TestUpgradeRefused(t *testing.T) {
 	w := &world{scheme: "ws"}
 	s := certificates(t)
-	l := w.listen(t, s, func(c *endpoint.Config) { c.MaxPerAddr = 1 })
+	late := false
+	l := w.listen(t, s, func(c *endpoint.Config) {
+		c.MaxPerAddr = 1
+		c.Pace = func(context.Context) error {
+			if late {
+				return errTest
+			}
+			return nil
+		}
+	})
 	for name, test := range map[string]struct {
 		allow  int
 		change func(*http.Request)
@@ -63,9 +72,14 @@ func TestUpgradeRefused(t *testing.T) {
 		"outage":       {http.StatusBadGateway, nil, http.StatusBadGateway},
 		"no protocol":  {0, func(r *http.Request) { r.Header.Set("Sec-WebSocket-Protocol", "chat") }, http.StatusBadRequest},
 		"no host":      {0, func(r *http.Request) { r.Host = "" }, http.StatusBadRequest},
+		"overload":     {0, nil, http.StatusServiceUnavailable},
 		"bad key":      {0, func(r *http.Request) { r.Header.Set("Sec-WebSocket-Key", "x") }, http.StatusBadRequest},
 	} {
+		late = name == "overload"
 		status, err := askWeb(t, l, test.allow, test.change)
+		for end := time.Now().Add(5 * time.Second); status == http.StatusTooManyRequests && time.Now().Before(end); {
+			status, err = askWeb(t, l, test.allow, test.change) // the one before leaves a moment after its answer
+		}
 		if status != test.want || err == nil {
 			t.Errorf("%s: status %d, %v", name, status, err)
 		}
