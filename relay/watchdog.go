@@ -9,6 +9,7 @@ import (
 
 	"github.com/moqmesh/moqmesh/lite"
 	"github.com/moqmesh/moqmesh/origin"
+	"github.com/moqmesh/moqmesh/transport"
 	"github.com/moqmesh/moqmesh/transport/endpoint"
 )
 
@@ -72,6 +73,9 @@ func (r *Relay) watch(sess *lite.Session, h *origin.Session, dialed bool) (stop 
 	}
 	if s.limit == 0 {
 		s.limit = endpoint.DefaultIdleTimeout
+	}
+	if sess.Conn().Info().Kind == transport.KindWebSocket {
+		s.limit = endpoint.WebSocketIdleTimeout // whatever holds for QUIC (C14)
 	}
 	r.watchdog.add(s)
 	return func() { r.watchdog.remove(s) }

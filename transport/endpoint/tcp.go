@@ -11,6 +11,9 @@ import (
 	"github.com/moqmesh/moqmesh/transport/qmux"
 )
 
+// WebSocketIdleTimeout ends a session over WebSocket on which nothing arrives.
+const WebSocketIdleTimeout = qmux.DefaultIdleTimeout
+
 // overTCP connects as qmux over WebSocket.
 func (d *Dialer) overTCP(ctx context.Context, p *plan, addr netip.AddrPort) (carrier, error) {
 	var dialer net.Dialer
