@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -133,7 +134,7 @@ func (c *Client) Authorize(ctx context.Context, r auth.Request) (auth.Grant, err
 	}
 	g, err := auth.DecodeGrant(body, r.Path)
 	if err != nil {
-		return auth.Grant{}, err
+		return auth.Grant{}, withoutSecrets(err, r)
 	}
 	return g.For(r.Role)
 }
@@ -194,22 +195,30 @@ func said(body []byte, r auth.Request) string {
 		}
 		return c
 	}, text)
+	if repeats(text, r) || repeats(string(body), r) {
+		return ""
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// withoutSecrets leaves out what is wrong with an answer if that repeats a credential.
+func withoutSecrets(err error, r auth.Request) error {
+	if e, ok := errors.AsType[*auth.Error](err); ok && repeats(e.Reason, r) {
+		return &auth.Error{Status: e.Status, Invalid: e.Invalid, Reason: "the answer repeats a credential"}
+	}
+	return err
+}
+
+// repeats reports whether a text has a credential of a request in it, even in part: what is quoted may be cut.
+func repeats(text string, r auth.Request) bool {
 	secrets := []string{r.Query}
 	for part := range strings.SplitSeq(r.Query, "&") {
 		if _, value, ok := strings.Cut(part, "="); ok {
 			secrets = append(secrets, value)
 		}
 	}
-	for _, s := range secrets {
-		if len(s) < 4 {
-			continue
-		}
-		if strings.Contains(text, s) || strings.Contains(string(body), s) {
-			return ""
-		}
-	}
-	if text = strings.TrimSpace(text); text == "" {
-		return ""
-	}
-	return ": " + text
+	return slices.ContainsFunc(secrets, func(s string) bool { return len(s) >= 4 && strings.Contains(text, s[:min(len(s), 24)]) })
 }

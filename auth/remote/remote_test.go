@@ -122,13 +122,16 @@ func TestOutcomes(t *testing.T) {
 			_, _ = io.ReadAll(r.Body) // or the server does not see that the client leaves
 			<-r.Context().Done()
 		}, auth.ErrUnavailable},
-		"broken pattern":   {status(200, `{"subscribe":["a*b*"]}`), auth.ErrInvalid},
-		"text for a list":  {status(200, `{"subscribe":"**"}`), auth.ErrInvalid},
-		"revalidate alone": {status(200, `{"subscribe":["**"],"revalidate":5}`), auth.ErrInvalid},
-		"revalidate 0":     {status(200, `{"subscribe":["**"],"revalidate":0,"expires":4102444800}`), auth.ErrInvalid},
-		"text for a time":  {status(200, `{"subscribe":["**"],"expires":"soon"}`), auth.ErrInvalid},
-		"mounts in a list": {status(200, `{"subscribe":["**"],"mounts":["a"]}`), auth.ErrInvalid},
-		"mounts overlap":   {status(200, `{"subscribe":["**"],"mounts":{"a":"b","a/c":"d"}}`), auth.ErrRefused},
+		"broken pattern":      {status(200, `{"subscribe":["a*b*"]}`), auth.ErrInvalid},
+		"text for a list":     {status(200, `{"subscribe":"**"}`), auth.ErrInvalid},
+		"revalidate alone":    {status(200, `{"subscribe":["**"],"revalidate":5}`), auth.ErrInvalid},
+		"revalidate 0":        {status(200, `{"subscribe":["**"],"revalidate":0,"expires":4102444800}`), auth.ErrInvalid},
+		"text for a time":     {status(200, `{"subscribe":["**"],"expires":"soon"}`), auth.ErrInvalid},
+		"secret as a pattern": {status(200, `{"subscribe":["SECRET*x*"]}`), auth.ErrInvalid},
+		"secret as a mount":   {status(200, `{"subscribe":["**"],"mounts":{"SECRET":"x","SECRET/y":"z"}}`), auth.ErrRefused},
+		"secret as a name":    {status(200, `{"SECRET":1,"SECRET":2}`), auth.ErrUnavailable},
+		"mounts in a list":    {status(200, `{"subscribe":["**"],"mounts":["a"]}`), auth.ErrInvalid},
+		"mounts overlap":      {status(200, `{"subscribe":["**"],"mounts":{"a":"b","a/c":"d"}}`), auth.ErrRefused},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
