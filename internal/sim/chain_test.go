@@ -8,6 +8,8 @@ import (
 
 	"github.com/moqmesh/moqmesh/internal/netsim"
 	"github.com/moqmesh/moqmesh/internal/sim"
+	"github.com/moqmesh/moqmesh/lite/message"
+	"github.com/moqmesh/moqmesh/media"
 )
 
 // load is what a relay carries.
@@ -86,5 +88,34 @@ func checkWatch(t *testing.T, w *sim.Watch, groups int, stall time.Duration) {
 	}
 	if w.Stall > stall {
 		t.Errorf("%v without a frame", w.Stall)
+	}
+}
+
+// TestVersions has a chain of three in which everybody speaks one version. On wires without ids what has crossed one link
+// between peers never crosses a second (R33b), so there the relays take each other for clients.
+func TestVersions(t *testing.T) {
+	for v := message.Lite01; v <= message.Lite06; v++ {
+		t.Run(v.String(), func(t *testing.T) {
+			top := sim.Chain(3)
+			for i := range top.Links {
+				top.Links[i].WebTransport = i == 0 || v < message.Lite03 // which has no ALPN of its own
+			}
+			cfg := sim.Config{Topology: top, Net: netsim.Link{Delay: 10 * time.Millisecond}}
+			cfg.Relay = func(_ int, r *sim.RelayConfig) {
+				r.Accept, r.Dial = []message.Version{v}, []message.Version{v}
+				r.Plain = v < message.Lite04
+			}
+			in(t, cfg, func(t *testing.T, c *sim.Cluster) {
+				show := sim.Video("show")
+				show.Info = media.DefaultInfo()
+				at := func(relay int) sim.Access {
+					return sim.Access{Relay: relay, Versions: []message.Version{v}, WebTransport: v < message.Lite03}
+				}
+				must(c.Publish(sim.PublisherConfig{Content: show, Access: at(0)}))(t)
+				viewer := must(c.Watch(sim.ViewerConfig{Content: show, Access: at(2), MaxAge: 2 * time.Second, Unstamped: v < message.Lite05}))(t)
+				c.Run(5*time.Second + 500*time.Millisecond)
+				uninterrupted(t, viewer, 4, frame)
+			})
+		})
 	}
 }

@@ -44,7 +44,7 @@ type machine struct {
 func (c *Cluster) start(name string, access Access, run func(ctx context.Context, m *machine)) (*machine, error) {
 	m := &machine{of: c, number: len(c.machines), name: name, host: c.nextHost(), access: access, done: make(chan struct{})}
 	if access.Slow > 0 || access.Asleep {
-		m.pace = newPace(access.Slow)
+		m.pace = newPace(access)
 	}
 	pc, err := c.Net.Listen(netip.AddrPortFrom(m.host, 0).String())
 	if err != nil {
@@ -75,6 +75,9 @@ func (m *machine) stop() {
 
 // Leave begins to end the client cleanly, and does not wait for it.
 func (m *machine) Leave() { m.of.fault(m.cancel) }
+
+// slow reports whether the client reads less than it could.
+func (m *machine) slow() bool { return m.pace != nil }
 
 // stopped reports whether the client has left or begun to.
 func (m *machine) stopped() bool { return m.ctx.Err() != nil }

@@ -16,12 +16,18 @@ type pace struct {
 	awake chan struct{}
 }
 
-func newPace(rate int) *pace { return &pace{rate: rate, awake: make(chan struct{})} }
+func newPace(a Access) *pace {
+	p := &pace{rate: a.Slow, awake: make(chan struct{})}
+	if a.Asleep {
+		p.rate = 0
+	}
+	return p
+}
 
 // wake lets everything be read at once from now on.
 func (p *pace) wake() { p.once.Do(func() { close(p.awake) }) }
 
-// wait returns when n more bytes may be read, or with the connection.
+// wait returns when n more bytes may be read, or when ctx ends.
 func (p *pace) wait(ctx context.Context, n int) {
 	var due <-chan time.Time
 	if p.rate > 0 {
@@ -48,13 +54,23 @@ func (c *slowConn) AcceptUniStream(ctx context.Context) (transport.ReceiveStream
 	if err != nil {
 		return nil, err
 	}
-	return &slowStream{ReceiveStream: st, of: c}, nil
+	s := &slowStream{ReceiveStream: st, pace: c.pace}
+	s.read, s.stop = context.WithCancel(c.Context())
+	return s, nil
 }
 
 type slowStream struct {
 	transport.ReceiveStream
-	of    *slowConn
+	pace  *pace
 	begun bool
+	read  context.Context // while somebody wants to read
+	stop  context.CancelFunc
+}
+
+// Stop implements transport.ReceiveStream: it wakes whoever reads.
+func (s *slowStream) Stop(code uint64) {
+	s.stop()
+	s.ReceiveStream.Stop(code)
 }
 
 // Read implements transport.ReceiveStream. The first bytes are let through: they may be the peer's SETUP.
@@ -63,6 +79,6 @@ func (s *slowStream) Read(p []byte) (int, error) {
 		s.begun = true
 		return s.ReceiveStream.Read(p[:min(len(p), 64)])
 	}
-	s.of.pace.wait(s.of.Context(), min(len(p), 1000))
+	s.pace.wait(s.read, min(len(p), 1000))
 	return s.ReceiveStream.Read(p[:min(len(p), 1000)])
 }

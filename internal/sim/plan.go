@@ -211,7 +211,12 @@ func (d *drawer) audience() {
 			if d.chance(30) {
 				maxAge = d.between(0, 2*time.Second)
 			}
-			p.Viewers = append(p.Viewers, ViewerConfig{Content: c, Access: d.access(), MaxAge: maxAge, Unstamped: p.Basic})
+			access := d.access()
+			if d.chance(15) {
+				access.QUIC = endpoint.QUIC{ReceiveWindow: 32 << 10, StreamReceiveWindow: 16 << 10}
+				access.Slow, access.Asleep = 200+d.IntN(5000), d.chance(30)
+			}
+			p.Viewers = append(p.Viewers, ViewerConfig{Content: c, Access: access, MaxAge: maxAge, Unstamped: p.Basic})
 		}
 	}
 }
@@ -243,6 +248,12 @@ func (p *Plan) String() string {
 	}
 	for i, v := range p.Viewers {
 		fmt.Fprintf(&b, "\n  viewer %d of %s at relay %d %v, max age %v", i, v.Name, v.Relay, v.Versions, v.MaxAge)
+		switch {
+		case v.Asleep:
+			b.WriteString(", reads nothing")
+		case v.Slow > 0:
+			fmt.Fprintf(&b, ", reads %d bytes a second", v.Slow)
+		}
 	}
 	for _, s := range p.steps() {
 		fmt.Fprintf(&b, "\n  %v: %s", s.at, s.what)

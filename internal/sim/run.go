@@ -150,7 +150,7 @@ func (r *Run) starves(v *Viewer) bool {
 	last := v.lastFrame()
 	now, h := time.Now(), r.history
 	since := last.Add(-2 * time.Second)
-	return !v.stopped() && now.After(h.noticed(last)) && h.held(fact{kind: attached, n: v.number}, since, now) &&
+	return !v.stopped() && !v.slow() && now.After(h.noticed(last)) && h.held(fact{kind: attached, n: v.number}, since, now) &&
 		h.Standing(v.cfg.Name, v.access.Relay, since, now)
 }
 
@@ -193,12 +193,23 @@ func (r *Run) calm() {
 			if told := w.Told(name, quiet); len(told) > 0 {
 				r.fault("relay %d still announces: %+v", i, told)
 			}
+			r.checkHold(i, w.Told(name, epoch))
 		}
 		if got := w.Names(); !slices.Equal(got, r.names()) {
 			r.fault("relay %d announces %v", i, got)
 		}
 	}
 	r.checkPulls()
+}
+
+// checkHold checks that a relay has changed what it announces of a name no more often than the hold allows (R31).
+func (r *Run) checkHold(relay int, told []Told) {
+	const hold = 300 * time.Millisecond
+	for i := 1; i < len(told); i++ {
+		if after := told[i].At.Sub(told[i-1].At); told[i].Changed && told[i-1].Changed && after < hold {
+			r.fault("relay %d announced two changes within %v:%s", relay, after, printTold(told[i-1:i+1], epoch))
+		}
+	}
 }
 
 // checkPulls checks that nobody pulls a track twice for long once everything is calm: a copy that was replaced goes when what
@@ -262,7 +273,7 @@ func (r *Run) judge() {
 				r.fault("%s at relay %d: %s", v.name, v.access.Relay, f)
 			}
 			r.judgeEnd(v, &w)
-			if v.cfg.MaxAge >= careful && !r.plan.Basic {
+			if v.cfg.MaxAge >= careful && !r.plan.Basic && !v.slow() {
 				r.judgeGroups(v, &w)
 			}
 		}
