@@ -27,13 +27,16 @@ type heardUpstream struct {
 // Heard implements session.Heard.
 func (u heardUpstream) Heard() uint64 { return u.packets.Load() }
 
-func (r *rig) heardPeer(name string) *heardPeer {
+func (r *rig) heardPeer(name string, opts ...option) *heardPeer {
 	p := r.peer(name)
 	p.Close(nil) // it is attached anew, with ears
 	h := &heardPeer{peer: p, packets: new(atomic.Uint64)}
 	desc := p.Peer()
 	desc.ClusterPeer, desc.Publish, desc.Subscribe = true, paths.All, paths.All
 	desc.Source = route.SourcePeer
+	for _, opt := range opts {
+		opt(&desc)
+	}
 	p.Session = r.o.Attach(desc, heardUpstream{upstream{p}, h.packets})
 	return h
 }
@@ -195,6 +198,29 @@ func TestHedgeQuietPeer(t *testing.T) {
 		pause(700 * time.Millisecond)
 		if n := r.o.Counters().Hedges; n != 2 {
 			r.Errorf("%d hedges, another one was due after a minute without silence", n)
+		}
+	})
+}
+
+// TestHedgeClient: one who is no peer of the cluster may be silent as long as it likes; it counts as answering, which is
+// waited for half as long again (H3).
+func TestHedgeClient(t *testing.T) {
+	bubble(t, origin.Config{Hedge: origin.DefaultHedge}, func(r *rig) {
+		a, b := r.heardPeer("A", func(p *origin.Peer) { p.ClusterPeer = false }), r.heardPeer("B")
+		a.announce("show")
+		b.announce("show", 7)
+		v := r.peer("V").view("show", "video")
+		defer v.close()
+		peers := []*heardPeer{a, b}
+		run(3*time.Second, peers, a.only().stream(r.T, 0))
+		a.silent.Store(true)
+		run(700*time.Millisecond, peers, nil)
+		if n := len(b.live()); n != 0 {
+			r.Errorf("B has %d subscriptions after 700 ms", n)
+		}
+		run(200*time.Millisecond, peers, nil)
+		if n := len(b.live()); n != 1 {
+			r.Errorf("B has %d subscriptions after 900 ms", n)
 		}
 	})
 }

@@ -23,7 +23,7 @@ type place struct{ pkg, tests string }
 
 func (m mutation) label() string { return strings.Join(m.rules, ",") }
 
-var rulePattern = regexp.MustCompile(`^([RF][1-9][0-9]*[a-z]?|[0-9]\.[0-9])$`)
+var rulePattern = regexp.MustCompile(`^([RFH][1-9][0-9]*[a-z]?|[0-9]\.[0-9])$`)
 
 // parse reads the list, see the head of mutations.txt.
 func parse(text string) ([]mutation, error) {

@@ -83,6 +83,9 @@ func TestEveryRule(t *testing.T) {
 	for n := 18; n <= 36; n++ {
 		want = append(want, fmt.Sprint("F", n))
 	}
+	for n := 1; n <= 12; n++ {
+		want = append(want, fmt.Sprint("H", n))
+	}
 	for _, r := range want {
 		if !have[r] {
 			t.Errorf("no mutation of %s", r)
