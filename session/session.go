@@ -46,7 +46,8 @@ type AdvertID uint64
 type Handler interface {
 	// Announce, Reannounce and Withdraw report the peer's advertisements. Calls for one stream come in
 	// order. Withdraw with explicit false means that the stream ended without saying so. An error wrapping
-	// ErrViolation closes the session; ErrNoCapacity too.
+	// ErrViolation closes the session; ErrNoCapacity too. Announce and Reannounce may block for as long as the session is
+	// to be slowed down, or until it ends.
 	Announce(id AdvertID, ad Advertisement) error
 	Reannounce(id AdvertID, ad Advertisement) error
 	Withdraw(id AdvertID, explicit bool)
