@@ -80,7 +80,7 @@ func (d *drawer) pause() time.Duration {
 func (d *drawer) restart(e *Episode, begin time.Duration, n int) {
 	if d.chance(60) {
 		e.add(begin, func(r *Run) {
-			r.history.quiet(silentDeath)
+			r.history.quiet()
 			r.Relays[n].Crash()
 		}, "relay %d crashes", n)
 	} else {
@@ -113,7 +113,7 @@ func (d *drawer) drain(e *Episode, begin time.Duration, n int) {
 // silence isolates a relay that runs on.
 func (d *drawer) silence(e *Episode, begin time.Duration, n int) {
 	e.add(begin, func(r *Run) {
-		r.history.quiet(silentDeath)
+		r.history.quiet()
 		r.Relays[n].Isolate()
 	}, "relay %d falls silent", n)
 	e.add(begin+d.pause(), func(r *Run) { r.Relays[n].Rejoin() }, "relay %d is heard again", n)
@@ -122,7 +122,7 @@ func (d *drawer) silence(e *Episode, begin time.Duration, n int) {
 // unplug cuts the sessions that a relay has dialed, and those alone.
 func (d *drawer) unplug(e *Episode, begin time.Duration, n int) {
 	e.add(begin, func(r *Run) {
-		r.history.quiet(silentDeath)
+		r.history.quiet()
 		r.Relays[n].Unplug(true)
 	}, "relay %d is unplugged from what it has dialed", n)
 	e.add(begin+d.pause(), func(r *Run) { r.Relays[n].Unplug(false) }, "relay %d is plugged in again", n)
@@ -140,7 +140,7 @@ func (d *drawer) cut(e *Episode, begin time.Duration, n int) {
 		cut, how = (*Cluster).CutOneWay, "is cut one way"
 	}
 	e.add(begin, func(r *Run) {
-		r.history.quiet(silentDeath)
+		r.history.quiet()
 		cut(r.Cluster, a, b)
 	}, "the link from %d to %d %s", a, b, how)
 	e.add(begin+d.pause(), func(r *Run) { r.Mend(a, b) }, "the link from %d to %d is mended", a, b)
@@ -151,7 +151,7 @@ func (d *drawer) flap(e *Episode, begin time.Duration, n int) {
 	l := d.plan.Topology.Links[n]
 	for range 2 + d.IntN(5) {
 		e.add(begin, func(r *Run) {
-			r.history.quiet(silentDeath)
+			r.history.quiet()
 			r.Cut(l.From, l.To)
 		}, "the link from %d to %d flaps", l.From, l.To)
 		begin += d.between(100*time.Millisecond, 2*time.Second)
@@ -173,7 +173,7 @@ func (d *drawer) degrade(e *Episode, begin time.Duration, n int) {
 func (d *drawer) republish(e *Episode, begin time.Duration, n int) {
 	if d.chance(50) {
 		e.add(begin, func(r *Run) {
-			r.history.quiet(silentDeath)
+			r.history.quiet()
 			r.pubs[n].Crash()
 		}, "publisher %d crashes", n)
 	} else {
@@ -200,7 +200,7 @@ func (d *drawer) overlap(e *Episode, begin time.Duration, n int) {
 	end := begin + d.between(100*time.Millisecond, 3*time.Second)
 	if d.chance(50) {
 		e.add(end, func(r *Run) {
-			r.history.quiet(silentDeath)
+			r.history.quiet()
 			old.Crash()
 		}, "the old session of publisher %d dies", n)
 	} else {

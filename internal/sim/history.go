@@ -48,8 +48,8 @@ func newHistory(c *Cluster) *History {
 const silentDeath = 11 * time.Second
 
 // quiet notes that something dies without a word, which will be noticed after a while.
-func (h *History) quiet(noticed time.Duration) {
-	h.silent = append(h.silent, span{time.Now(), time.Now().Add(noticed)})
+func (h *History) quiet() {
+	h.silent = append(h.silent, span{time.Now(), time.Now().Add(silentDeath)})
 }
 
 // look notes what is so now. It is called now and then, and right before and after each fault.

@@ -158,6 +158,11 @@ func (r *Run) starves(v *Viewer) bool {
 // relay, and some time to tell everybody.
 const ghosts = 20 * time.Second
 
+// hidden is how long a relay may lack a route though there is a way. Relays tell each other of the best way only: when its
+// publisher leaves, all that a relay knows may be stale at once, and it is told of another publisher after a hold of 300 ms
+// and the delays on the way (see TestHiddenPublisher).
+const hidden = 2 * time.Second
+
 // checkRoutes looks for loops among the routes of a relay and compares them with what can and cannot be reached.
 func (r *Run) checkRoutes(i int, routes []origin.RouteInfo) {
 	for _, f := range r.Relays[i].loops(routes) {
@@ -173,7 +178,8 @@ func (r *Run) checkRoutes(i int, routes []origin.RouteInfo) {
 		if time.Since(epoch)%time.Second != 0 {
 			continue
 		}
-		r.complain(!have[name] && !h.unnoticed(now) && h.Standing(name, i, now.Add(-act), now),
+		lacks := !h.ever(fact{routed, i, name}, now.Add(-hidden), now)
+		r.complain(lacks && !h.unnoticed(now) && h.Standing(name, i, now.Add(-act), now),
 			"relay %d has no route to %s though there is a way", i, name)
 		r.complain(have[name] && !h.Possible(name, i, now.Add(-ghosts), now),
 			"relay %d has a route to %s that can lead nowhere", i, name)
