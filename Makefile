@@ -47,7 +47,7 @@ sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning wi
 e2e: .cache/prometheus/.done ## tier 4: the built binary, driven as a user drives it
 	go build -race -o bin/moqmesh-race ./cmd/moqmesh
 	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race \
-		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -timeout 25m -tags e2e ./test/e2e
+		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -timeout 30m -tags e2e ./test/e2e
 
 .PHONY: interop
 interop: build .cache/js/.done .cache/venv/.done .cache/ffmpeg ## tier 5: the Rust and JavaScript libraries, both directions

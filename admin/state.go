@@ -20,6 +20,7 @@ type Session struct {
 	Version  string  `json:"version,omitempty"` // of MoQ
 	Tier     string  `json:"tier,omitempty"`
 	Peer     bool    `json:"peer,omitempty"`     // admitted as a relay of the cluster
+	Hop      uint64  `json:"hop,omitempty"`      // as it has declared, which any relay does and some clients do
 	RTT      float64 `json:"rtt_ms,omitempty"`   // smoothed
 	Sent     uint64  `json:"sent,omitempty"`     // payload bytes
 	Received uint64  `json:"received,omitempty"` // payload bytes

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -119,7 +118,7 @@ func (r *Relay) detail(l *live, s *admin.Session) {
 	s.Version, s.Tier, s.Peer = l.version.String(), r.sessions.tierOf(l), l.peer
 	s.Sent, s.Received = l.Counters().Sent.Bytes.Load(), l.Counters().Received.Bytes.Load()
 	if p, ok := l.protocol.(*lite.Session); ok {
-		s.RTT = milliseconds(p.Conn().Stats().RTT)
+		s.RTT, s.Hop = milliseconds(p.Conn().Stats().RTT), uint64(p.Peer().Hop)
 	}
 }
 
@@ -171,5 +170,8 @@ func buildVersion() string {
 			revision = s.Value[:min(12, len(s.Value))]
 		}
 	}
-	return cmp.Or(revision, info.Main.Version)
+	if revision == "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return revision
 }

@@ -85,7 +85,7 @@ func TestOverview(t *testing.T) {
 	if r := o.Routes[0]; r.Prefix != evil || r.Cost != 8 || len(r.Hops) != 2 || !r.Live {
 		t.Errorf("route %+v", r)
 	}
-	if sent := hub.overview(); len(sent.Sessions) != 2 || sent.Sessions[1].Version != "moq-lite-06" {
+	if sent := hub.overview(); len(sent.Sessions) != 2 || sent.Sessions[1].Version != "moq-lite-06" || sent.Sessions[0].Hop != uint64(spoke.Hop()) {
 		t.Errorf("sessions %+v", sent.Sessions)
 	}
 	html, res := page(t, spoke, "/")

@@ -25,6 +25,8 @@ import (
 type lab struct {
 	name  string // prefix of the names of namespaces
 	hosts int
+	// cables counts those that were ever plugged in.
+	cables int
 }
 
 // host is one machine of a lab.
@@ -59,13 +61,21 @@ func (l *lab) host(t *testing.T) host {
 	l.hosts++
 	h := host{ns: fmt.Sprintf("%sh%d", l.name, l.hosts), ip: fmt.Sprintf("10.77.0.%d", l.hosts)}
 	l.namespace(t, h.ns)
-	port := fmt.Sprintf("p%d", l.hosts)
+	l.cable(t, &h)
+	return h
+}
+
+// cable joins a host to the switch, by an interface eth0 with an IPv4 and an IPv6 address.
+func (l *lab) cable(t *testing.T, h *host) {
+	t.Helper()
+	n := strings.TrimPrefix(h.ip, "10.77.0.")
+	l.cables++
+	port := fmt.Sprintf("p%d", l.cables)
 	ip(t, "-n", l.name+"sw", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", h.ns)
 	ip(t, "-n", l.name+"sw", "link", "set", port, "master", "br0", "up")
 	ip(t, "-n", h.ns, "addr", "add", h.ip+"/24", "dev", "eth0")
-	ip(t, "-n", h.ns, "-6", "addr", "add", fmt.Sprintf("fd77::%d/64", l.hosts), "dev", "eth0", "nodad")
+	ip(t, "-n", h.ns, "-6", "addr", "add", "fd77::"+n+"/64", "dev", "eth0", "nodad")
 	ip(t, "-n", h.ns, "link", "set", "eth0", "up")
-	return h
 }
 
 func ip(t *testing.T, args ...string) {

@@ -55,7 +55,8 @@ func (l *lookups) LookupNetIP(ctx context.Context, network, host string) ([]neti
 // long as it has to. A handshake takes 10 ms here, 25 ms with a session.
 func TestRace(t *testing.T) {
 	good := relayHost
-	closed := netip.MustParseAddr("10.0.0.4") // refuses, after a round trip
+	closed := netip.MustParseAddr("10.0.0.4")   // refuses, after a round trip
+	stranger := netip.MustParseAddr("10.0.0.5") // has a certificate that nobody trusts
 	v6 := netip.MustParseAddr("fd00::1")
 	many := make([]netip.Addr, 0, 9)
 	for i := range 8 {
@@ -74,6 +75,7 @@ func TestRace(t *testing.T) {
 		"IPv6 in turn":               {ip4: []netip.Addr{good}, ip6: []netip.Addr{v6, netip.MustParseAddr("fd00::2")}, want: 260 * ms},
 		"eight dead":                 {ip4: append(many, good), want: 2010 * ms},
 		"refused first":              {ip4: []netip.Addr{closed, good}, want: 20 * ms},
+		"untrusted first":            {ip4: []netip.Addr{stranger, good}, want: 20 * ms},
 		"IPv6 unanswered":            {ip4: []netip.Addr{good}, delay: map[string]time.Duration{"ip6": time.Hour}, want: 60 * ms},
 		"IPv6 answered late":         {ip4: []netip.Addr{good}, ip6: []netip.Addr{v6}, delay: map[string]time.Duration{"ip6": 30 * ms}, want: 290 * ms},
 		"IPv4 answered late":         {ip4: []netip.Addr{good}, ip6: []netip.Addr{v6}, delay: map[string]time.Duration{"ip4": 100 * ms}, want: 260 * ms},
@@ -91,6 +93,7 @@ func TestRace(t *testing.T) {
 				w.listen(t, s, func(c *endpoint.Config) {
 					c.PacketConn, c.Protocols = w.socket(t, "10.0.0.4:443"), []string{"another"}
 				})
+				w.listen(t, certificates(t), func(c *endpoint.Config) { c.PacketConn = w.socket(t, "10.0.0.5:443") })
 				resolver := &lookups{addrs: map[string][]netip.Addr{"ip4": test.ip4, "ip6": test.ip6}, delay: test.delay}
 				d := w.dialer(t, s, func(c *endpoint.DialConfig) {
 					c.Resolver = resolver
@@ -230,6 +233,32 @@ func TestDialErrors(t *testing.T) {
 	if _, err := d.Dial(t.Context(), target(t, "moqt://127.0.0.1/")); !errors.Is(err, endpoint.ErrDialerClosed) {
 		t.Errorf("closed dialer: %v", err)
 	}
+}
+
+// TestMovedHost: every dial asks anew, so a host that has moved is found at its new address.
+func TestMovedHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simulated(t, "moqt")
+		s := certificates(t)
+		w.listen(t, s, nil)
+		resolver := &lookups{addrs: map[string][]netip.Addr{"ip4": {dead(1)}}}
+		d := w.dialer(t, s, func(c *endpoint.DialConfig) {
+			c.Resolver = resolver
+			c.TLS.ServerName = "localhost"
+		})
+		if _, err := d.Dial(t.Context(), target(t, "moqt://relay.example/")); err == nil || !strings.Contains(err.Error(), dead(1).String()) {
+			t.Errorf("the old address: %v", err)
+		}
+		resolver.addrs = map[string][]netip.Addr{"ip4": {relayHost}}
+		c, err := d.Dial(t.Context(), target(t, "moqt://relay.example/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Info().Remote.String(); got != netip.AddrPortFrom(relayHost, 443).String() {
+			t.Errorf("connected to %s", got)
+		}
+		c.Close(0, "")
+	})
 }
 
 // TestLookupErrors: what went wrong with both families is said once.
