@@ -10,7 +10,6 @@ VENV := $(CURDIR)/.cache/venv
 FUZZTIME ?= 60s
 SEEDS ?= 20000
 FIRST ?= 1
-REPEATS ?= 5
 CASES ?= all
 
 .PHONY: help
@@ -66,13 +65,14 @@ drill: build ## the outage drill: 500 viewers, an auth server that fails in ever
 .PHONY: bench
 bench: build ## benchmarks; docs/benchmarks.md says how to read them
 	go test -run '^$$' -bench . -benchmem ./route ./media ./lite/... ./origin ./bench
-	go run ./bench/compare -moqmesh bin/moqmesh -cases $(CASES) -repeats $(REPEATS) -record bin/bench.jsonl
+	go run ./bench/compare -moqmesh bin/moqmesh -cases $(CASES) -repeats $(or $(REPEATS),1)
 
 .PHONY: compare
-compare: build ## moqmesh and the Rust relay (RUST=/path/to/moq-relay) in turns, REPEATS (5) times; the table goes into docs/benchmarks.md
+compare: build ## moqmesh and the Rust relay (RUST=/path/to/moq-relay) in turns, REPEATS (5) times, CASES (all); the table goes into docs/benchmarks.md
 	@test -n "$(RUST)" || { echo "make compare: name the binary to compare with: make compare RUST=/path/to/moq-relay" >&2; exit 1; }
 	@test -x "$(RUST)" || { echo "make compare: no program at $(RUST)" >&2; exit 1; }
-	go run ./bench/compare -moqmesh bin/moqmesh -rust "$(RUST)" -cases $(CASES) -repeats $(REPEATS) \
+	@test -n "$(KEEP)" || rm -f bin/compare.jsonl # KEEP=1 adds to the runs that are there
+	go run ./bench/compare -moqmesh bin/moqmesh -rust "$(RUST)" -cases $(CASES) -repeats $(or $(REPEATS),5) \
 		-record bin/compare.jsonl -write docs/benchmarks.md
 
 .PHONY: mutate

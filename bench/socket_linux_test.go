@@ -27,7 +27,7 @@ func TestCoalesced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sender.Close()
+	defer func() { _ = sender.Close() }()
 	to := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: pc.LocalAddr().(*net.UDPAddr).Port}
 	burst := append(bytes.Repeat([]byte{1}, 1000), bytes.Repeat([]byte{2}, 1000)...)
 	burst = append(burst, bytes.Repeat([]byte{3}, 300)...)

@@ -86,21 +86,16 @@ func (s *source) write(ctx context.Context, w *watch, viewers int) error {
 	defer timer.Stop()
 	follow := follower{watch: w, viewers: uint64(viewers), ahead: uint64(s.feed.inFlight), timer: timer}
 	for n := uint64(0); ; n++ {
-		due := time.Time{}
+		var due time.Time
+		var ended error
 		if s.feed.rate > 0 {
-			due = plan.due(n)
-			timer.Reset(time.Until(due))
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-timer.C:
-			}
-			s.late.sent(due, time.Now())
+			due, ended = s.keep(ctx, plan.due(n), timer)
 		} else {
-			if err := follow.wait(ctx, n); err != nil {
-				return nil
-			}
+			ended = follow.wait(ctx, n)
 			due = time.Now()
+		}
+		if ended != nil {
+			return nil
 		}
 		h := testmedia.Header{Sent: due, Of: uint32(plan.per)}
 		h.Group, h.Index = plan.place(n)
@@ -110,6 +105,18 @@ func (s *source) write(ctx context.Context, w *watch, viewers int) error {
 			return err
 		}
 	}
+}
+
+// keep waits until a frame is due, notes how late it is, and returns when it was due; with an error if ctx ends.
+func (s *source) keep(ctx context.Context, due time.Time, timer *time.Timer) (time.Time, error) {
+	timer.Reset(time.Until(due))
+	select {
+	case <-ctx.Done():
+		return due, context.Cause(ctx)
+	case <-timer.C:
+	}
+	s.late.sent(due, time.Now())
+	return due, nil
 }
 
 // send writes a frame to all outputs.

@@ -191,7 +191,7 @@ func (b *bed) start(ctx context.Context, k kind, links [][]int) (nodes []*node, 
 			"--listen-tls-key", b.cert.key, "--connect-tls-root", b.cert.authority, "--auth-public", "**",
 			"--cluster-id", strconv.Itoa(1000+i))
 		for _, peer := range links[i] {
-			argv = append(argv, "--cluster-connect", nodes[peer].url("https"))
+			argv = append(argv, "--cluster-connect", nodes[peer].url())
 		}
 		n.cmd = b.command(b.relayCPU, argv)
 		n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
@@ -225,7 +225,7 @@ func settle(n int) time.Duration {
 
 func (n *node) pid() int { return n.cmd.Process.Pid }
 
-func (n *node) url(scheme string) string { return fmt.Sprintf("%s://127.0.0.1:%d/", scheme, n.port) }
+func (n *node) url() string { return fmt.Sprintf("https://127.0.0.1:%d/", n.port) }
 
 // ready waits until the UDP port is bound.
 func (n *node) ready(ctx context.Context) error {
@@ -279,7 +279,7 @@ func freePort() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	return c.LocalAddr().(*net.UDPAddr).Port, nil
 }
 

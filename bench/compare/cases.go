@@ -33,12 +33,12 @@ var (
 )
 
 func first(mode string, flags ...string) func([]*node) []string {
-	return func(n []*node) []string { return append([]string{mode, n[0].url("https")}, flags...) }
+	return func(n []*node) []string { return append([]string{mode, n[0].url()}, flags...) }
 }
 
 func ends(mode string, flags ...string) func([]*node) []string {
 	return func(n []*node) []string {
-		return append([]string{mode, n[0].url("https"), n[len(n)-1].url("https")}, flags...)
+		return append([]string{mode, n[0].url(), n[len(n)-1].url()}, flags...)
 	}
 }
 
@@ -46,7 +46,7 @@ func ends(mode string, flags ...string) func([]*node) []string {
 func failing(signal string) func([]*node) []string {
 	return func(n []*node) []string {
 		return []string{
-			"failover", n[0].url("https"), n[1].url("https"), n[2].url("https"),
+			"failover", n[0].url(), n[1].url(), n[2].url(),
 			"--kill", strconv.Itoa(n[0].pid()), "--signal", signal,
 		}
 	}

@@ -97,7 +97,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &settings{record: record, write: page}
-	if err := s.report(); err != nil {
+	if err := s.report(nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(page); err != nil || !strings.Contains(string(got), "| 1 | 2 | 0.50 |") {

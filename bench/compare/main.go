@@ -52,21 +52,20 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if s.repeats > 0 {
-		b, err := newBed(s)
-		if err != nil {
-			return err
-		}
-		defer b.close()
-		measure := b.turns
-		if s.search {
-			measure = b.search
-		}
-		if err := measure(ctx, kinds); err != nil {
-			return err
-		}
+	if s.repeats == 0 {
+		return s.report(nil)
 	}
-	return s.report()
+	b, err := newBed(s)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	measure := b.turns
+	if s.search {
+		measure = b.search
+	}
+	err = measure(ctx, kinds)
+	return errors.Join(err, s.report(b.lines)) // what was measured before an interrupt counts
 }
 
 func parse(args []string) (*settings, error) {
@@ -77,7 +76,7 @@ func parse(args []string) (*settings, error) {
 	set.StringVar(&s.rust, "rust", "", "moq-relay binary to compare with; without it moqmesh is measured alone")
 	set.StringVar(&names, "cases", "all", "which cases, separated by commas: "+caseNames())
 	set.IntVar(&s.repeats, "repeats", 5, "how often each case is run; 0 only writes the table")
-	set.StringVar(&s.record, "record", "", "file that runs are added to, one JSON line each, and the table is made from")
+	set.StringVar(&s.record, "record", "", "file that runs are added to, one JSON line each, and the table is then made from")
 	set.StringVar(&s.write, "write", "", "Markdown file that gets the table, between its markers; without it the table is printed")
 	set.BoolVar(&s.search, "search", false, "instead of the cases: how many viewers one core carries")
 	set.StringVar(&s.relayCPU, "relay-cpu", "0", "core of the relays")

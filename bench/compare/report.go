@@ -23,19 +23,17 @@ const (
 // calm is the most that the rest of the machine may use, in percent of a core, for a run that counts, if at least two are.
 const calm = 25
 
-// report prints or writes the table of everything in the record, or of the runs of this process.
-func (s *settings) report() error {
-	if s.record == "" {
-		return nil // the runs were printed
-	}
-	f, err := os.Open(s.record)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lines, err := readLines(bufio.NewReader(f))
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.record, err)
+// report prints or writes the table of everything in the record; without one, of these lines.
+func (s *settings) report(lines []line) error {
+	if s.record != "" {
+		f, err := os.Open(s.record)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if lines, err = readLines(bufio.NewReader(f)); err != nil {
+			return fmt.Errorf("%s: %w", s.record, err)
+		}
 	}
 	table := makeTable(lines)
 	if s.write == "" {

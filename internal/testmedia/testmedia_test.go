@@ -1,6 +1,7 @@
 package testmedia_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -242,7 +243,7 @@ func TestPieces(t *testing.T) {
 			p.Add(rest[:n])
 			rest = rest[n:]
 		}
-		if got, err := p.Header(); err != wantErr || !cmp.Equal(got, want, cmp.Comparer(time.Time.Equal)) {
+		if got, err := p.Header(); !errors.Is(err, wantErr) || !cmp.Equal(got, want, cmp.Comparer(time.Time.Equal)) {
 			t.Fatalf("got %+v, %v, want %+v, %v", got, err, want, wantErr)
 		}
 	})
