@@ -43,7 +43,7 @@ func parseContainerFile(t *testing.T) (c containerFile) {
 		}
 		return out
 	}
-	for _, word := range strings.Fields(find(`RUN (CGO_ENABLED.*)`)) {
+	for word := range strings.FieldsSeq(find(`RUN (CGO_ENABLED.*)`)) {
 		if len(c.build) == 0 && strings.Contains(word, "=") {
 			c.env = append(c.env, word)
 		} else {
