@@ -207,18 +207,23 @@ func TestOppositePublishers(t *testing.T) {
 	})
 }
 
-// TestDeathIsNoticed kills what publishes, without a word: the relay that had accepted it knows after the idle timeout, be
-// it a client or a relay that public rules have let in like one (C14).
+// TestDeathIsNoticed ends what publishes: the relay that had accepted it, be it a client or a relay that public rules have
+// let in like one, knows at once if that was said, else after the idle timeout, which runs from the last packet, up to a
+// keep-alive before the end (C14; faults 4).
 func TestDeathIsNoticed(t *testing.T) {
 	const far = 1 // in a chain, relay 1 has dialed relay 0
+	said, silent := [2]time.Duration{0, 500 * time.Millisecond}, [2]time.Duration{6 * time.Second, 10500 * time.Millisecond}
 	for _, tt := range []struct {
-		name string
-		at   int
-		end  func(*sim.Cluster, *sim.Publisher)
+		name  string
+		at    int
+		end   func(*sim.Cluster, *sim.Publisher)
+		after [2]time.Duration
 	}{
-		{"relay", far, func(c *sim.Cluster, _ *sim.Publisher) { c.Relays[far].Crash() }},
-		{"relay, one way", far, func(c *sim.Cluster, _ *sim.Publisher) { c.CutOneWay(far, 0) }},
-		{"client", 0, func(_ *sim.Cluster, p *sim.Publisher) { p.Crash() }},
+		{"relay ends", far, func(c *sim.Cluster, _ *sim.Publisher) { c.Relays[far].Close() }, said},
+		{"relay dies", far, func(c *sim.Cluster, _ *sim.Publisher) { c.Relays[far].Crash() }, silent},
+		{"relay cut off one way", far, func(c *sim.Cluster, _ *sim.Publisher) { c.CutOneWay(far, 0) }, silent},
+		{"client ends", 0, func(_ *sim.Cluster, p *sim.Publisher) { p.Stop() }, said},
+		{"client dies", 0, func(_ *sim.Cluster, p *sim.Publisher) { p.Crash() }, silent},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := sim.Config{Topology: sim.Chain(2), Net: netsim.Link{Delay: 10 * time.Millisecond}}
@@ -229,9 +234,13 @@ func TestDeathIsNoticed(t *testing.T) {
 				c.Run(20 * time.Second)
 				began := time.Now()
 				tt.end(c, p)
-				c.Run(10500 * time.Millisecond)
-				if told := w.Told("show", began); len(told) != 1 || told[0].Active || told[0].At.Sub(began) < 6*time.Second {
-					t.Errorf("a watcher was told:%s", messages(told, began))
+				c.Run(12 * time.Second)
+				told := w.Told("show", began)
+				if len(told) != 1 || told[0].Active {
+					t.Fatalf("a watcher was told:%s", messages(told, began))
+				}
+				if after := told[0].At.Sub(began); after < tt.after[0] || after > tt.after[1] {
+					t.Errorf("noticed after %v", after)
 				}
 			})
 		})
