@@ -24,7 +24,7 @@ var sections = []struct{ name, doc string }{
 	{"cluster", "Who this relay is among relays, and which of them it dials."},
 	{"auth", "Who may publish and subscribe. Exactly one decides: an auth server (url), public rules, or rules of this relay (local)."},
 	{"web", "HTTP for the public: /health, /certificate.sha256, /announced and /fetch."},
-	{"limits", "What strangers can make the relay do and hold. /metrics counts what is turned away."},
+	{"limits", "What strangers can make the relay do and hold. /metrics counts what is turned away. A request beyond a limit is refused with the stream code 0x30 (no capacity), a session with 0x1 or, where the machine is full, 567."},
 	{"internal", "HTTP for operators: /health, /nodes, /sessions, /metrics and more."},
 	{"stats", "Broadcasts about the relay itself: totals by broadcast, as JSON, for dashboards that speak MoQ."},
 	{"cache", "What is kept of tracks in memory."},
