@@ -46,6 +46,7 @@ type Config struct {
 // Client asks an auth server.
 type Client struct {
 	target string
+	own    []string // credentials in the address
 	http   *http.Client
 	log    *slog.Logger
 }
@@ -77,7 +78,9 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Client{target: target, log: cfg.Logger, http: &http.Client{
+	password, _ := u.User.Password()
+	own := append(credentials(u.RawQuery), u.User.Username(), password)
+	return &Client{target: target, own: own, log: cfg.Logger, http: &http.Client{
 		Transport: transport,
 		// A redirect is no answer: the question holds credentials, which go where the operator said.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -126,15 +129,15 @@ func (c *Client) Authorize(ctx context.Context, r auth.Request) (auth.Grant, err
 	status, body, err := c.post(ctx, auth.EncodeRequest(r, nil), true)
 	switch {
 	case err != nil:
-		return auth.Grant{}, auth.Unavailable("auth server: %v", err)
+		return auth.Grant{}, c.withoutSecrets(auth.Unavailable("auth server: %v", err), r)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return auth.Grant{}, &auth.Error{Status: status, Reason: "by the auth server" + said(body, r)}
+		return auth.Grant{}, &auth.Error{Status: status, Reason: "by the auth server" + c.said(body, r)}
 	case status < 200 || status > 299:
 		return auth.Grant{}, auth.Unavailable("auth server: status %d", status)
 	}
 	g, err := auth.DecodeGrant(body, r.Path)
 	if err != nil {
-		return auth.Grant{}, withoutSecrets(err, r)
+		return auth.Grant{}, c.withoutSecrets(err, r)
 	}
 	return g.For(r.Role)
 }
@@ -147,6 +150,9 @@ func (c *Client) End(ctx context.Context, r auth.Request, e auth.End) {
 		err = fmt.Errorf("status %d", status)
 	}
 	if err != nil {
+		if c.repeats(err.Error(), r) {
+			err = errRepeats
+		}
 		c.log.Debug("the end of a session could not be reported", "id", r.ID, "error", err)
 	}
 }
@@ -187,15 +193,15 @@ func withoutURL(err error) error {
 
 // said is the reason of a refusal as far as it fits into a log line. Should the server repeat a credential, it is left
 // out.
-func said(body []byte, r auth.Request) string {
+func (c *Client) said(body []byte, r auth.Request) string {
 	text := string(body[:min(len(body), maxReason)])
-	text = strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
+	text = strings.Map(func(char rune) rune {
+		if !unicode.IsPrint(char) {
 			return ' '
 		}
-		return c
+		return char
 	}, text)
-	if repeats(text, r) || repeats(string(body), r) {
+	if c.repeats(text, r) || c.repeats(string(body), r) {
 		return ""
 	}
 	if text = strings.TrimSpace(text); text == "" {
@@ -204,21 +210,31 @@ func said(body []byte, r auth.Request) string {
 	return ": " + text
 }
 
+// errRepeats stands for what cannot be quoted.
+var errRepeats = errors.New("the answer repeats a credential")
+
 // withoutSecrets leaves out what is wrong with an answer if that repeats a credential.
-func withoutSecrets(err error, r auth.Request) error {
-	if e, ok := errors.AsType[*auth.Error](err); ok && repeats(e.Reason, r) {
-		return &auth.Error{Status: e.Status, Invalid: e.Invalid, Reason: "the answer repeats a credential"}
+func (c *Client) withoutSecrets(err error, r auth.Request) error {
+	if e, ok := errors.AsType[*auth.Error](err); ok && c.repeats(e.Reason, r) {
+		return &auth.Error{Status: e.Status, Invalid: e.Invalid, Reason: errRepeats.Error()}
 	}
 	return err
 }
 
-// repeats reports whether a text has a credential of a request in it, even in part: what is quoted may be cut.
-func repeats(text string, r auth.Request) bool {
-	secrets := []string{r.Query}
-	for part := range strings.SplitSeq(r.Query, "&") {
+// repeats reports whether a text has a credential in it, of a request or of the address, even in part: what is quoted may
+// be cut.
+func (c *Client) repeats(text string, r auth.Request) bool {
+	found := func(s string) bool { return len(s) >= 4 && strings.Contains(text, s[:min(len(s), 24)]) }
+	return slices.ContainsFunc(c.own, found) || slices.ContainsFunc(credentials(r.Query), found)
+}
+
+// credentials are a query and the values in it.
+func credentials(query string) []string {
+	out := []string{query}
+	for part := range strings.SplitSeq(query, "&") {
 		if _, value, ok := strings.Cut(part, "="); ok {
-			secrets = append(secrets, value)
+			out = append(out, value)
 		}
 	}
-	return slices.ContainsFunc(secrets, func(s string) bool { return len(s) >= 4 && strings.Contains(text, s[:min(len(s), 24)]) })
+	return out
 }

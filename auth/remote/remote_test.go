@@ -129,9 +129,17 @@ func TestOutcomes(t *testing.T) {
 		"text for a time":     {status(200, `{"subscribe":["**"],"expires":"soon"}`), auth.ErrInvalid},
 		"secret as a pattern": {status(200, `{"subscribe":["SECRET*x*"]}`), auth.ErrInvalid},
 		"secret as a mount":   {status(200, `{"subscribe":["**"],"mounts":{"SECRET":"x","SECRET/y":"z"}}`), auth.ErrRefused},
-		"secret as a name":    {status(200, `{"SECRET":1,"SECRET":2}`), auth.ErrUnavailable},
-		"mounts in a list":    {status(200, `{"subscribe":["**"],"mounts":["a"]}`), auth.ErrInvalid},
-		"mounts overlap":      {status(200, `{"subscribe":["**"],"mounts":{"a":"b","a/c":"d"}}`), auth.ErrRefused},
+		"secret and no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(c, "SECRET MARK\r\n")
+				_ = c.Close()
+			}
+		}, auth.ErrUnavailable},
+		"key in the answer": {status(200, `{"subscribe":["MARK*x*"]}`), auth.ErrInvalid},
+		"secret as a name":  {status(200, `{"SECRET":1,"SECRET":2}`), auth.ErrUnavailable},
+		"mounts in a list":  {status(200, `{"subscribe":["**"],"mounts":["a"]}`), auth.ErrInvalid},
+		"mounts overlap":    {status(200, `{"subscribe":["**"],"mounts":{"a":"b","a/c":"d"}}`), auth.ErrRefused},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
