@@ -126,6 +126,9 @@ func (b *bed) run(ctx context.Context, k kind, c testCase) (_ *bench.Result, err
 		return nil, err
 	}
 	args := append([]string{"bench"}, c.args(nodes)...)
+	if c.media() {
+		args = append(args, "--window", b.window.String())
+	}
 	args = append(args, "--json", "--root", b.cert.authority)
 	for _, n := range nodes {
 		args = append(args, "--pid", strconv.Itoa(n.pid()))
@@ -155,12 +158,11 @@ const runLimit = 3 * time.Minute
 
 var errRun = fmt.Errorf("no result after %v", runLimit)
 
-// command is a process on one core, in a scheduler session of its own if it is to have a priority.
+// command is a process on one core.
 func (b *bed) command(cpu string, argv []string) *exec.Cmd {
-	argv = append([]string{"taskset", "--cpu-list", cpu}, argv...)
-	if b.priority != 0 {
-		script := fmt.Sprintf(`echo %d > /proc/self/autogroup && exec "$@"`, b.priority)
-		argv = append([]string{"sh", "-c", script, "sh"}, argv...)
+	argv = append([]string{"taskset", "--cpu-list", cpu}, argv...) // which becomes the command, so the process id stays
+	if b.realtime {
+		argv = append([]string{"chrt", "--rr", "1"}, argv...)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

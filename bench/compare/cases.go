@@ -104,6 +104,11 @@ var cases = []testCase{
 	{"failover-term", "a relay on the way is asked to leave", star, failing("TERM"), []figure{gap, missed, repeated}},
 }
 
+// media says that a case is a run of media, which has a window.
+func (c testCase) media() bool {
+	return slices.ContainsFunc(c.figures, func(f figure) bool { return f.name == perGbit.name || f.name == perFrame.name })
+}
+
 func caseNames() string {
 	names := make([]string, len(cases))
 	for i, c := range cases {

@@ -152,7 +152,7 @@ func TestSettings(t *testing.T) {
 	for name, tt := range map[string]struct{ args, want string }{
 		"unknown case": {"-cases nonsense", "none of fanout-100"},
 		"no record":    {"-write x.md", "-record"},
-		"priority":     {"-priority -30", "-20 to 19"},
+		"repeats":      {"-repeats -1", "-repeats"},
 		"no relay":     {"-moqmesh /nowhere/moqmesh", "/nowhere/moqmesh"},
 		"no Rust":      {"-moqmesh " + os.Args[0] + " -rust /nowhere/moq-relay", "/nowhere/moq-relay"},
 	} {
@@ -170,5 +170,28 @@ func TestSettings(t *testing.T) {
 	chosen, err := chooseCases("bulk,idle-500")
 	if err != nil || len(chosen) != 2 || chosen[1].name != "idle-500" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestCommand: each process is on its core, before others if that is wanted.
+func TestCommand(t *testing.T) {
+	for realtime, want := range map[bool]string{false: "taskset --cpu-list 3 relay x", true: "chrt --rr 1 taskset --cpu-list 3 relay x"} {
+		b := &bed{settings: &settings{realtime: realtime}}
+		if got := strings.Join(b.command("3", []string{"relay", "x"}).Args, " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestMedia: the length of the window is passed to those modes that take it.
+func TestMedia(t *testing.T) {
+	for _, c := range cases {
+		mode, _, _ := strings.Cut(c.name, "-")
+		if want := strings.Contains("fanout audio bulk chain", mode); c.media() != want {
+			t.Errorf("%s: %v", c.name, c.media())
+		}
+	}
+	if !saturation(10).media() {
+		t.Error("the search is of media")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -40,7 +41,8 @@ type settings struct {
 	search   bool
 	relayCPU string
 	loadCPU  string
-	priority int
+	realtime bool
+	window   time.Duration
 }
 
 func run(ctx context.Context, args []string) error {
@@ -78,10 +80,11 @@ func parse(args []string) (*settings, error) {
 	set.IntVar(&s.repeats, "repeats", 5, "how often each case is run; 0 only writes the table")
 	set.StringVar(&s.record, "record", "", "file that runs are added to, one JSON line each, and the table is then made from")
 	set.StringVar(&s.write, "write", "", "Markdown file that gets the table, between its markers; without it the table is printed")
+	set.DurationVar(&s.window, "window", 10*time.Second, "what is measured of each run of media")
 	set.BoolVar(&s.search, "search", false, "instead of the cases: how many viewers one core carries")
 	set.StringVar(&s.relayCPU, "relay-cpu", "0", "core of the relays")
 	set.StringVar(&s.loadCPU, "load-cpu", "1", "core of the generator")
-	set.IntVar(&s.priority, "priority", 0, "nice value of relays and generator against the rest of the machine, as the scheduler's session groups have it; below 0 takes root")
+	set.BoolVar(&s.realtime, "realtime", false, "run relays and generator before everything else (SCHED_RR, takes root): for a machine that others use too")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -89,8 +92,8 @@ func parse(args []string) (*settings, error) {
 	if s.cases, err = chooseCases(names); err != nil {
 		return nil, err
 	}
-	if s.repeats < 0 || s.priority < -20 || s.priority > 19 {
-		return nil, errors.New("-repeats: not negative; -priority: -20 to 19")
+	if s.repeats < 0 || s.window <= 0 {
+		return nil, errors.New("-repeats: not negative; -window: above 0")
 	}
 	if s.write != "" && s.record == "" {
 		return nil, errors.New("-write: needs -record, so that the table can be made again")
@@ -118,8 +121,10 @@ func (s *settings) kinds(ctx context.Context) ([]kind, error) {
 		}
 		kinds[i].version = strings.TrimSpace(string(out))
 	}
-	if _, err := exec.LookPath("taskset"); err != nil {
-		return nil, fmt.Errorf("taskset, of util-linux, keeps relays and generator apart: %w", err)
+	for _, tool := range []string{"taskset", "chrt"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return nil, fmt.Errorf("%s, of util-linux, keeps relays and generator apart from each other and the rest: %w", tool, err)
+		}
 	}
 	return kinds, nil
 }
