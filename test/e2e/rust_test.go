@@ -257,8 +257,6 @@ func TestRustInTheMiddle(t *testing.T) {
 	if via(t, c) != strings.TrimSuffix(rust.MOQT(), "/")+"/" {
 		t.Errorf("c pulls from %s", via(t, c))
 	}
-	// Warm now: the relay in the middle has it already.
-	t.Logf("while watched: %v", last(atC, "show"))
 
 	// A dearer way beside it changes nothing, a cheaper one does, in place; then back.
 	step := func(text, what string, ok func() bool) {
@@ -286,6 +284,10 @@ func TestRustInTheMiddle(t *testing.T) {
 	// The other way round: the Rust relay's viewers see our changes in place.
 	atRust := follow(t, "list of rust", rust.Relay)
 	drive.WaitFor(t, 5*time.Second, "show at rust", func() bool { return is(atRust, "show", 4, 11, 22) })
+	javascript(t, "pub of an older version at a", "pub", a.HTTPS(), "old", "video", "--version", "lite-05")
+	drive.WaitFor(t, 15*time.Second, "old at rust, its cold cost unknown", func() bool {
+		return is(atRust, "old", 4, 11, 22) && last(atRust, "old").Number("cold") == 1<<62-1
+	})
 	for _, price := range []int{5, 50, 5} {
 		pub := python(t, fmt.Sprintf("pub for %d", price), "pub", a.MOQT(), "priced", "--price", fmt.Sprint(price))
 		want := float64(price + 4)
