@@ -116,15 +116,11 @@ func (b *bed) keep(l line) error {
 
 // run starts the relays of a case, loads them, and ends them.
 func (b *bed) run(ctx context.Context, k kind, c testCase) (_ *bench.Result, err error) {
-	nodes, err := b.start(ctx, k, c.links)
-	defer func() {
-		for _, n := range nodes {
-			n.stop()
-		}
-	}()
+	nodes, err := b.startAnew(ctx, k, c.links)
 	if err != nil {
 		return nil, err
 	}
+	defer stopAll(nodes)
 	args := append([]string{"bench"}, c.args(nodes)...)
 	if c.media() {
 		args = append(args, "--window", b.window.String())
@@ -175,6 +171,30 @@ type node struct {
 	port int
 	log  bytes.Buffer
 	done chan struct{}
+}
+
+// startAttempts is how often relays are started if one of them ends at once: a port that was free may have been taken
+// before the relay asked for it.
+const startAttempts = 3
+
+// startAnew starts the relays of a case. None is left behind if it fails.
+func (b *bed) startAnew(ctx context.Context, k kind, links [][]int) (nodes []*node, err error) {
+	for range startAttempts {
+		if nodes, err = b.start(ctx, k, links); err == nil {
+			return nodes, nil
+		}
+		stopAll(nodes)
+		if !errors.Is(err, errEnded) {
+			break
+		}
+	}
+	return nil, err
+}
+
+func stopAll(nodes []*node) {
+	for _, n := range nodes {
+		n.stop()
+	}
 }
 
 // start starts one relay per entry of links, each of which lists the relays that it dials. What was started is returned in
@@ -229,25 +249,51 @@ func (n *node) pid() int { return n.cmd.Process.Pid }
 
 func (n *node) url() string { return fmt.Sprintf("https://127.0.0.1:%d/", n.port) }
 
+var errEnded = errors.New("ended")
+
 // ready waits until the UDP port is bound.
 func (n *node) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the port is not bound after 10 s"))
 	defer cancel()
 	for {
-		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.port})
-		if err != nil {
-			return nil
-		}
-		_ = c.Close()
 		select {
 		case <-n.done:
-			return fmt.Errorf("ended: %s", strings.TrimSpace(n.log.String()))
+			return fmt.Errorf("%w: %s", errEnded, strings.TrimSpace(n.log.String()))
 		default:
+		}
+		bound, err := n.bound()
+		if err != nil || bound {
+			return err
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
+}
+
+// bound looks whether somebody has the port, without taking it.
+func (n *node) bound() (bool, error) {
+	for _, table := range []string{"/proc/net/udp", "/proc/net/udp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return false, err
+		}
+		if udpBound(text, n.port) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// udpBound looks for a local port in a table of the kernel: sl local_address rem_address ...
+func udpBound(table []byte, port int) bool {
+	want := fmt.Sprintf(":%04X", port)
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) > 2 && strings.HasSuffix(f[1], want) {
+			return true
+		}
+	}
+	return false
 }
 
 // stop ends the process, with force if it takes more than three seconds.

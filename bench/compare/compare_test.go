@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -193,5 +194,23 @@ func TestMedia(t *testing.T) {
 	}
 	if !saturation(10).media() {
 		t.Error("the search is of media")
+	}
+}
+
+func TestUDPBound(t *testing.T) {
+	const table = "  sl  local_address rem_address   st\n  70: 0100007F:1F90 00000000:0000 07 00000000:00000000\n"
+	for port, want := range map[int]bool{0x1f90: true, 0x1f91: false, 0: false} {
+		if got := udpBound([]byte(table), port); got != want {
+			t.Errorf("port %d: %v", port, got)
+		}
+	}
+}
+
+// TestStart: a relay that ends at once is tried again, then the run is given up with what it said.
+func TestStart(t *testing.T) {
+	b := &bed{settings: &settings{relayCPU: "0"}, cert: certificate{}}
+	_, err := b.startAnew(t.Context(), kind{name: ours, binary: "sh", lead: []string{"-c", "echo no luck; exit 1"}}, alone)
+	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "no luck") {
+		t.Errorf("%v", err)
 	}
 }
