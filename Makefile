@@ -62,6 +62,10 @@ rust: build .cache/js/.done .cache/venv/.done ## meshes with the Rust relay, who
 drill: build ## the outage drill: 500 viewers, an auth server that fails in every way; five minutes, figures of docs/reliability.md
 	MOQMESH_BIN=$(CURDIR)/bin/moqmesh go test -count=1 -timeout 15m -tags drill -v ./test/drill
 
+.PHONY: longlink
+longlink: ## checks the emulated link, then what QUIC and qmux carry over it (root, Linux); half an hour, tables of docs/long-links.md
+	go test -count=1 -timeout 30m -p 1 -tags drill -v ./internal/linklab ./test/longlink
+
 .PHONY: bench
 bench: build ## benchmarks; docs/benchmarks.md says how to read them
 	go test -run '^$$' -bench . -benchmem ./route ./media ./lite/... ./origin ./bench

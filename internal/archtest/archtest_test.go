@@ -55,6 +55,7 @@ var allowed = map[string][]string{
 	"internal/httpcache":         {},
 	"internal/latency":           {},
 	"internal/look":              {"admin", "internal/tool"},
+	"internal/linklab":           {},
 	"internal/memory":            {},
 	"internal/mutate":            {},
 	"internal/netsim":            {},
@@ -67,6 +68,7 @@ var allowed = map[string][]string{
 	"test/drill":                 {},
 	"test/e2e":                   {},
 	"test/interop":               {},
+	"test/longlink":              {},
 }
 
 type pkg struct {

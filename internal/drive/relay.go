@@ -27,6 +27,12 @@ type Relay struct {
 // HTTPS is its address for WebTransport.
 func (r Relay) HTTPS() string { return fmt.Sprintf("https://%s:%d/", r.Host, r.Port) }
 
+// HTTP is its address for WebSockets; clients make ws of the scheme, peers dial WS.
+func (r Relay) HTTP() string { return fmt.Sprintf("http://%s:%d/", r.Host, r.Web) }
+
+// WS is its address for peers over WebSocket.
+func (r Relay) WS() string { return fmt.Sprintf("ws://%s:%d/", r.Host, r.Web) }
+
 // MOQT is its address for raw QUIC.
 func (r Relay) MOQT() string { return fmt.Sprintf("moqt://%s:%d/", r.Host, r.Port) }
 

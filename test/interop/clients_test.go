@@ -16,6 +16,7 @@ type peer struct {
 	library string // "js" or "rust"
 	version string // of the JavaScript library; the Rust one always agrees on lite-06
 	raw     bool   // raw QUIC instead of WebTransport (Rust)
+	socket  bool   // WebSocket instead of WebTransport (JavaScript)
 }
 
 func (p peer) String() string {
@@ -23,6 +24,9 @@ func (p peer) String() string {
 		return "rust-lite-06-quic"
 	} else if p.library == "rust" {
 		return "rust-lite-06-webtransport"
+	}
+	if p.socket {
+		return "js-" + p.version + "-websocket"
 	}
 	return "js-" + p.version
 }
@@ -34,7 +38,9 @@ var (
 	js04      = peer{library: "js", version: "lite-04"}
 	js03      = peer{library: "js", version: "lite-03"}
 	jsMoql    = peer{library: "js", version: "moql"}
-	everybody = []peer{rustQUIC, rustWT, js05, js04, js03, jsMoql}
+	js05WS    = peer{library: "js", version: "lite-05", socket: true}
+	js04WS    = peer{library: "js", version: "lite-04", socket: true}
+	everybody = []peer{js05WS, js04WS, rustQUIC, rustWT, js05, js04, js03, jsMoql}
 )
 
 // run starts one of the three clients (pub, sub, announced) against a relay.
@@ -42,7 +48,12 @@ func (p peer) run(t *testing.T, r drive.Relay, verb string, args ...string) *dri
 	t.Helper()
 	name := p.String() + " " + verb
 	if p.library == "js" {
-		argv := []string{filepath.Join(drive.Env(t, "MOQMESH_JS"), verb+".mjs"), r.HTTPS()}
+		url := r.HTTPS()
+		if p.socket {
+			url = r.HTTP()
+			args = append(args, "--transport", "websocket")
+		}
+		argv := []string{filepath.Join(drive.Env(t, "MOQMESH_JS"), verb+".mjs"), url}
 		argv = append(argv, args...)
 		return drive.Start(t, name, "node", append(argv, "--hash", r.Hash, "--version", p.version)...)
 	}

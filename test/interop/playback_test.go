@@ -4,6 +4,7 @@ package interop
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +75,23 @@ func TestPublisherReconnects(t *testing.T) {
 				drive.WaitFor(t, 10*time.Second, "withdrawal", func() bool { return len(watch.Find("withdrawn")) == round+1 })
 			}
 		})
+	}
+}
+
+// TestWebSocketLink plays through two relays that are linked over WebSocket.
+func TestWebSocketLink(t *testing.T) {
+	origin := drive.StartRelay(t, "origin")
+	edge := drive.StartRelayWith(t, "edge", func(drive.Relay) string {
+		return fmt.Sprintf("[cluster]\nconnect = [%q]\n", origin.WS())
+	})
+	drive.WaitFor(t, 10*time.Second, "linked", func() bool { return strings.Contains(drive.Get(t, edge.InternalURL("/nodes")), `"id"`) })
+	for _, ends := range [][2]drive.Relay{{origin, edge}, {edge, origin}} {
+		for _, p := range []peer{rustQUIC, js05WS} {
+			path := "link/" + ends[0].Name + "/" + p.String()
+			p.run(t, ends[0], "pub", path, "video").Expect(t, "published", 15*time.Second)
+			for _, v := range []peer{rustWT, js04WS} {
+				checkSummary(t, v.run(t, ends[1], "sub", path, "video", "--seconds", "3"), 50)
+			}
+		}
 	}
 }

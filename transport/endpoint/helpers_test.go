@@ -8,7 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -51,7 +51,7 @@ func (w *world) overTCP() bool { return w.scheme == "ws" || w.scheme == "wss" }
 func (w *world) serveWeb(tb testing.TB, l *endpoint.Listener, s *tlsconf.Store) {
 	tb.Helper()
 	web := &webServer{upgraded: make(chan transport.Conn, 100)}
-	srv := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	srv := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		c, err := l.Upgrade(rw, r, func(context.Context, transport.Info) int { return 0 })
 		if err == nil {
 			web.upgraded <- c

@@ -235,13 +235,13 @@ func (c *Conn) Close(code uint32, reason string) {
 		reason = reason[:end]
 	}
 	c.end(&transport.SessionError{Code: code, Reason: reason},
-		c.draft.appendClose(nil, frameApplicationClose, uint64(code), reason))
+		c.draft.closeFrame(frameApplicationClose, uint64(code), reason))
 	c.Wait()
 }
 
 // fail ends the connection because the peer is at fault.
 func (c *Conn) fail(err *ProtocolError) {
-	c.end(&transport.SessionError{Transport: err}, c.draft.appendClose(nil, frameConnectionClose, codeViolation, err.Reason))
+	c.end(&transport.SessionError{Transport: err}, c.draft.closeFrame(frameConnectionClose, codeViolation, err.Reason))
 }
 
 // end ends the connection, the first time that it is called. farewell is what the peer is told; nil = nothing.

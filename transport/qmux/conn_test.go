@@ -46,16 +46,6 @@ var ways = map[string]func(*testing.T, qmux.Config) (client, server *qmux.Conn){
 	},
 }
 
-func everyWay(t *testing.T, test func(t *testing.T, client, server *qmux.Conn)) {
-	t.Helper()
-	for name, connect := range ways {
-		t.Run(name, func(t *testing.T) {
-			client, server := connect(t, qmux.Config{})
-			test(t, client, server)
-		})
-	}
-}
-
 func overStream(t *testing.T, cfg qmux.Config, network, addr, token string) (client, server *qmux.Conn) {
 	t.Helper()
 	l := must(net.Listen(network, addr))(t)

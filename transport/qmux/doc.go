@@ -4,8 +4,8 @@
 //
 // A connection has two goroutines: one reads and never waits for anything but the carrier (without flow control, which
 // that oldest form lacks, for its user too), one writes. What streams have to send stays with them until the writer takes it, record by
-// record, most urgent first, and the system's buffer is kept short: what is urgent waits for no more than about a hundred
-// kilobytes.
+// record, most urgent first, and the system's buffer is kept short: what is urgent waits for about twenty milliseconds of what
+// is on its way, or for a hundred kilobytes.
 //
 // On the carriers with TCP below, the congestion control is the system's to choose, see SetCongestion: on long links with
 // loss BBR carries many times what the New Reno of QUIC does (docs/long-links.md).

@@ -205,9 +205,9 @@ func appendStop(b []byte, id, code uint64) []byte {
 	return wire.AppendVarint(wire.AppendVarint(append(b, frameStop), id), code)
 }
 
-// appendClose appends CONNECTION_CLOSE or APPLICATION_CLOSE.
-func (d Draft) appendClose(b []byte, typ byte, code uint64, reason string) []byte {
-	b = wire.AppendVarint(append(b, typ), code)
+// closeFrame is CONNECTION_CLOSE or APPLICATION_CLOSE.
+func (d Draft) closeFrame(typ byte, code uint64, reason string) []byte {
+	b := wire.AppendVarint([]byte{typ}, code)
 	if d != Legacy {
 		if typ == frameConnectionClose {
 			b = append(b, framePadding) // no frame in particular

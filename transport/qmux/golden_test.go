@@ -12,11 +12,11 @@ import (
 	"github.com/moqmesh/moqmesh/wire"
 )
 
-func unhex(t testing.TB, text string) []byte {
-	t.Helper()
+func unhex(tb testing.TB, text string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }
@@ -44,13 +44,19 @@ func TestGoldenFrames(t *testing.T) {
 		want  string
 		frame frame
 	}{
-		"parameters": {Draft01, goldenParams.append(nil), "ff5153300d0a0d0a35" + goldenBody,
-			frame{typ: frameParams, data: unhex(t, goldenBody)}},
-		"parameters of 02": {Draft02, second.append(nil), "ff5153300d0a0d0a37" + goldenBody + "1d00",
-			frame{typ: frameParams, data: unhex(t, goldenBody+"1d00")}},
-		"parameters in band": {Draft01, inBand.append(nil),
+		"parameters": {
+			Draft01, goldenParams.append(nil), "ff5153300d0a0d0a35" + goldenBody,
+			frame{typ: frameParams, data: unhex(t, goldenBody)},
+		},
+		"parameters of 02": {
+			Draft02, second.append(nil), "ff5153300d0a0d0a37" + goldenBody + "1d00",
+			frame{typ: frameParams, data: unhex(t, goldenBody+"1d00")},
+		},
+		"parameters in band": {
+			Draft01, inBand.append(nil),
 			"ff5153300d0a0d0a4056" + goldenBody + "fd4f9c2a8b1e607518 0b6d6f712d6c6974652d3036 0b6d6f712d6c6974652d3035",
-			frame{typ: frameParams, data: unhex(t, goldenBody+"fd4f9c2a8b1e607518 0b6d6f712d6c6974652d3036 0b6d6f712d6c6974652d3035")}},
+			frame{typ: frameParams, data: unhex(t, goldenBody+"fd4f9c2a8b1e607518 0b6d6f712d6c6974652d3036 0b6d6f712d6c6974652d3035")},
+		},
 		"stream":           {Draft01, stream(Draft01, 0, 0, "hello", false), "0e00000568656c6c6f", frame{typ: frameStream, data: []byte("hello")}},
 		"end of a stream":  {Draft00, stream(Draft00, 0, 5, "", true), "0f000500", frame{typ: frameStream, fin: true, data: []byte{}}},
 		"stream at offset": {Draft02, stream(Draft02, 3, 16384, "ab", true), "0f0380004000026162", frame{typ: frameStream, id: 3, fin: true, data: []byte("ab")}},
@@ -60,10 +66,15 @@ func TestGoldenFrames(t *testing.T) {
 		"max stream data":  {Draft01, appendMaxStreamData(nil, 3, 524288), "110380080000", frame{typ: frameMaxStreamData, id: 3, value: 524288}},
 		"max streams":      {Draft01, appendLimit(nil, frameMaxStreamsBidi, 101), "124065", frame{typ: frameMaxStreamsBidi, value: 101}},
 		"max streams uni":  {Draft01, appendLimit(nil, frameMaxStreamsUni, 101), "134065", frame{typ: frameMaxStreamsUni, value: 101}},
-		"connection close": {Draft01, Draft01.appendClose(nil, frameConnectionClose, 1002, "Protocol violation"),
-			"1c43ea001250726f746f636f6c2076696f6c6174696f6e", frame{typ: frameConnectionClose, code: 1002, data: []byte("Protocol violation")}},
-		"application close": {Draft01, Draft01.appendClose(nil, frameApplicationClose, 42, "bye"), "1d2a03627965",
-			frame{typ: frameApplicationClose, code: 42, data: []byte("bye")}},
+		"connection close": {
+			Draft01, Draft01.closeFrame(frameConnectionClose, 1002, "Protocol violation"),
+			"1c43ea001250726f746f636f6c2076696f6c6174696f6e",
+			frame{typ: frameConnectionClose, code: 1002, data: []byte("Protocol violation")},
+		},
+		"application close": {
+			Draft01, Draft01.closeFrame(frameApplicationClose, 42, "bye"), "1d2a03627965",
+			frame{typ: frameApplicationClose, code: 42, data: []byte("bye")},
+		},
 		"ping":           {Draft01, appendLimit(nil, framePing, 1), "f48c67529ef8c7bd01", frame{typ: framePing, value: 1}},
 		"pong":           {Draft01, appendLimit(nil, framePong, 1), "f48c67529ef8c7be01", frame{typ: framePong, value: 1}},
 		"datagram":       {Draft01, appendDatagram(nil, []byte("dg")), "31026467", frame{typ: frameDatagram, data: []byte("dg")}},
@@ -71,7 +82,7 @@ func TestGoldenFrames(t *testing.T) {
 		"legacy end":     {Legacy, stream(Legacy, 0, 5, "", true), "0900", frame{typ: frameStream, fin: true, data: []byte{}}},
 		"legacy reset":   {Legacy, Legacy.appendReset(nil, 3, 7, 9), "040307", frame{typ: frameReset, id: 3, code: 7}},
 		"legacy stop":    {Legacy, appendStop(nil, 3, 7), "050307", frame{typ: frameStop, id: 3, code: 7}},
-		"legacy closing": {Legacy, Legacy.appendClose(nil, frameApplicationClose, 42, "bye"), "1d2a627965", frame{typ: frameApplicationClose, code: 42, data: []byte("bye")}},
+		"legacy closing": {Legacy, Legacy.closeFrame(frameApplicationClose, 42, "bye"), "1d2a627965", frame{typ: frameApplicationClose, code: 42, data: []byte("bye")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := unhex(t, test.want)

@@ -57,9 +57,15 @@ func (p *params) fields() []struct {
 		id    uint64
 		value *uint64
 	}{
-		{paramIdleTimeout, &p.idleTimeout}, {paramData, &p.data}, {paramBidiLocal, &p.bidiLocal},
-		{paramBidiRemote, &p.bidiRemote}, {paramUni, &p.uni}, {paramStreamsBidi, &p.streamsBidi},
-		{paramStreamsUni, &p.streamsUni}, {paramDatagram, &p.datagram}, {paramMaxRecord, &p.maxRecord},
+		{paramIdleTimeout, &p.idleTimeout},
+		{paramData, &p.data},
+		{paramBidiLocal, &p.bidiLocal},
+		{paramBidiRemote, &p.bidiRemote},
+		{paramUni, &p.uni},
+		{paramStreamsBidi, &p.streamsBidi},
+		{paramStreamsUni, &p.streamsUni},
+		{paramDatagram, &p.datagram},
+		{paramMaxRecord, &p.maxRecord},
 	}
 }
 

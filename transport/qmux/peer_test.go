@@ -192,7 +192,7 @@ func TestBadStart(t *testing.T) {
 				}
 				p.want("abort 1002")
 				_ = p.nc.Close()
-				p.ended()
+				_ = p.ended()
 			})
 		})
 	}
@@ -402,26 +402,26 @@ func TestEnds(t *testing.T) {
 		want func(*transport.SessionError) bool
 	}{
 		"close": {
-			func(p *peer) { p.send(Draft01.appendClose(nil, frameApplicationClose, 42, "bye")) },
+			func(p *peer) { p.send(Draft01.closeFrame(frameApplicationClose, 42, "bye")) },
 			func(e *transport.SessionError) bool {
 				return *e == transport.SessionError{Code: 42, Reason: "bye", Remote: true}
 			},
 		},
 		"the first close counts": {
 			func(p *peer) {
-				p.send(Draft01.appendClose(nil, frameApplicationClose, 42, "bye"), Draft01.appendClose(nil, frameApplicationClose, 1, ""))
+				p.send(Draft01.closeFrame(frameApplicationClose, 42, "bye"), Draft01.closeFrame(frameApplicationClose, 1, ""))
 			},
 			func(e *transport.SessionError) bool { return e.Code == 42 },
 		},
 		"abort": {
-			func(p *peer) { p.send(Draft01.appendClose(nil, frameConnectionClose, 1002, "why")) },
+			func(p *peer) { p.send(Draft01.closeFrame(frameConnectionClose, 1002, "why")) },
 			func(e *transport.SessionError) bool {
 				c, ok := errors.AsType[*ClosedError](e.Transport)
 				return ok && e.Remote && c.Code == 1002 && c.Reason == "why"
 			},
 		},
 		"a code that is none": {
-			func(p *peer) { p.send(Draft01.appendClose(nil, frameApplicationClose, 1<<33, "")) },
+			func(p *peer) { p.send(Draft01.closeFrame(frameApplicationClose, 1<<33, "")) },
 			func(e *transport.SessionError) bool { return e.Transport != nil && e.Remote },
 		},
 		"drop": {

@@ -125,7 +125,7 @@ func (c *Conn) tick(now time.Time) {
 		} else {
 			c.mu.Unlock()
 			c.end(&transport.SessionError{Transport: ErrHandshakeTimeout},
-				c.draft.appendClose(nil, frameConnectionClose, codeNone, ErrHandshakeTimeout.Error()))
+				c.draft.closeFrame(frameConnectionClose, codeNone, ErrHandshakeTimeout.Error()))
 			return
 		}
 	}

@@ -11,9 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsent is how much the system may hold of what it has not sent yet, in bytes. More would be sent in the order in which it
-// was written, whatever becomes urgent meanwhile; less would let fast links run dry.
-const unsent = 64 << 10
+// How much the system may hold of what it has not sent yet, in bytes: what it would send in unsentTime, within limits. More
+// would be sent in the order in which it was written, whatever becomes urgent meanwhile. With less it runs dry whenever the
+// writer is late. BBR in particular, which at first sends much faster than the path to find its rate, then takes the writer for
+// the limit and goes on like that for seconds, at the price of a tenth of all packets.
+const (
+	unsentTime  = 20 * time.Millisecond
+	searchTime  = 80 * time.Millisecond // instead, while it sends faster than the path delivers, to find its rate
+	leastUnsent = 64 << 10
+	mostUnsent  = 4 << 20
+)
 
 // ErrNoCongestion means that the system does not have, or does not let us use, a congestion control.
 var ErrNoCongestion = errors.New("congestion control is not available")
@@ -42,7 +49,32 @@ func tune(nc net.Conn) {
 	}
 	_ = tcp.SetNoDelay(true)
 	_ = rc.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, leastUnsent)
+	})
+}
+
+// unsentFor is how much may wait at a pace, in bytes a second, while the path delivers at a rate.
+func unsentFor(pace, rate uint64) uint64 {
+	holds := unsentTime
+	if pace/3 > rate/2 {
+		holds = searchTime
+	}
+	return uint64(min(max(float64(pace)*holds.Seconds(), leastUnsent), mostUnsent))
+}
+
+// retune fits what may wait in the system to the rate at which it sends now.
+func retune(nc net.Conn) {
+	rc, _ := raw(nc)
+	if rc == nil {
+		return
+	}
+	_ = rc.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		wait := unsentFor(info.Pacing_rate, info.Delivery_rate)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, int(wait))
 	})
 }
 

@@ -18,6 +18,8 @@ const (
 	maxSend = maxFrame00 - 16
 	// maxControl is more than any control frame but parameters takes, in bytes.
 	maxControl = 40
+	// tuneEvery is how often the system's buffer is fitted to the path, while there is something to send.
+	tuneEvery = 100 * time.Millisecond
 	// batchRecords is how many records go out together where the carrier takes several in one write.
 	batchRecords = 4
 )
@@ -44,12 +46,17 @@ type work struct {
 // write is the writer. It ends when the connection is over and the peer has been told so.
 func (c *Conn) write() {
 	defer close(c.sent)
+	tuned := c.started
 	for {
 		b := batches.Get().(*batch)
 		todo := c.collect(b)
 		idle := todo == work{} && len(b.ends) == 0
 		err := c.perform(b, todo)
 		batches.Put(b)
+		if now := time.Now(); !idle && now.Sub(tuned) >= tuneEvery {
+			tuned = now
+			retune(c.carrier.conn())
+		}
 		switch {
 		case err != nil:
 			c.writeFailed(err)
