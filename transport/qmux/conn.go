@@ -106,6 +106,7 @@ type Conn struct {
 
 	schedule  schedule
 	control   []control
+	unread    bool   // more than may wait
 	sendLimit uint64 // of the peer, for what all streams carry
 	written   uint64 // of that
 	copied    int    // what streams keep of short writes, see copyLimit

@@ -100,8 +100,7 @@ func (s *stream) Stop(code uint64) {
 	h.err = &transport.StreamError{Code: code}
 	c.consume(s, left)
 	if !h.over {
-		c.control = append(c.control, control{typ: frameStop, id: s.id, code: code})
-		c.wakeWriter()
+		c.queue(control{typ: frameStop, id: s.id, code: code})
 	}
 	h.wake()
 }

@@ -253,10 +253,9 @@ func (c *Conn) abandon(s *stream, code uint64, why error) context.CancelCauseFun
 	c.schedule.remove(s)
 	c.dropCopied(h)
 	h.over, h.err = true, why
-	c.control = append(c.control, control{typ: frameReset, id: s.id, code: code, value: h.offset})
+	c.queue(control{typ: frameReset, id: s.id, code: code, value: h.offset})
 	h.wake()
 	c.settle(s)
-	c.wakeWriter()
 	if h.fin { // its context has ended
 		return nil
 	}

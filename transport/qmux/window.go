@@ -40,8 +40,7 @@ func (c *Conn) consume(s *stream, n int) {
 		limit, moved := h.window.next(h.consumed, h.limit, c.roundTrip)
 		if h.limit = limit; moved && !h.queued {
 			h.queued = true
-			c.control = append(c.control, control{typ: frameMaxStreamData, id: s.id})
-			c.wakeWriter()
+			c.queue(control{typ: frameMaxStreamData, id: s.id})
 		}
 	}
 	c.settle(s)

@@ -1,6 +1,7 @@
 package qmux
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -11,6 +12,25 @@ import (
 type control struct {
 	typ             uint64
 	id, code, value uint64
+}
+
+// What waits of them is bounded by the streams that a peer may have open, as long as it reads: the largest is where it does
+// not.
+const controlsPerStream, controlsBeside = 8, 1024
+
+// queue has the writer send a frame. A peer that makes us say more and more, and reads none of it, ends the connection: the
+// limit on streams does not hold it, as streams that are over count no more. c.mu is held.
+func (c *Conn) queue(f control) {
+	most := int(min(c.cfg.MaxStreams, math.MaxInt32))*controlsPerStream + controlsBeside
+	if len(c.control) < most {
+		c.control = append(c.control, f)
+		c.wakeWriter()
+		return
+	}
+	if !c.unread {
+		c.unread = true
+		c.wg.Go(func() { c.fail(violation("%d frames are left unread", most)) })
+	}
 }
 
 const (
