@@ -23,7 +23,7 @@ func coalesce(udp *net.UDPConn) bool {
 // segment is the length of each packet in a message of n bytes, as its control data says; n where it says nothing: the
 // message is one packet.
 func segment(oob []byte, n int) int {
-	for len(oob) > 0 {
+	for len(oob) >= unix.SizeofCmsghdr {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(oob)
 		if err != nil {
 			return n
