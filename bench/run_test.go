@@ -72,12 +72,12 @@ func TestModes(t *testing.T) {
 	}{
 		"web": {media(web), "webtransport", "moq-lite-06", func(r bench.Result) bool {
 			m := r.Media
-			return m.Frames >= 5*40 && m.Mbit > 1 && m.Delay.P50 > 0 && m.Delay.Max >= m.Delay.P99 && m.Late.Max > 0 && m.PerGbit > 0 && m.PerFrame > 0
+			return m.Frames >= 5*5 && m.Mbit > 0.1 && m.Delay.P50 > 0 && m.Delay.Max >= m.Delay.P99 && m.Late.Max > 0 && m.PerGbit > 0 && m.PerFrame > 0
 		}},
-		"raw": {media(raw), "quic", "moq-lite-06", func(r bench.Result) bool { return r.Media.Frames >= 5*40 }},
-		"05":  {old, "webtransport", "moq-lite-05", func(r bench.Result) bool { return r.Media.Frames >= 5*40 }},
+		"raw": {media(raw), "quic", "moq-lite-06", func(r bench.Result) bool { return r.Media.Frames >= 5*5 }},
+		"05":  {old, "webtransport", "moq-lite-05", func(r bench.Result) bool { return r.Media.Frames >= 5*5 }},
 		"bulk": {bulk, "quic", "moq-lite-06", func(r bench.Result) bool {
-			return r.Media.Frames > 20 && r.Media.Rate == 0 && r.Media.Late.Max == 0
+			return r.Media.Frames > 0 && r.Media.Rate == 0 && r.Media.Late.Max == 0
 		}},
 		"join": {join, "webtransport", "moq-lite-06", func(r bench.Result) bool {
 			j := r.Join
