@@ -233,7 +233,7 @@ func tooMuchOfAFrame(t *testing.T, r *Relay, carrier string, viewer *client.Clie
 	c.Close()
 }
 
-// TestSetupDeadline: who connects and says nothing is shown the door after listen.timeout, over either carrier, and counted.
+// TestSetupDeadline: who connects and says nothing is shown the door after listen.timeout, over each carrier, and counted.
 func TestSetupDeadline(t *testing.T) {
 	r := start(t, func(c *Config) { c.Handshake, c.Internal = time.Second, "127.0.0.1:0" })
 	d, err := endpoint.NewDialer(endpoint.DialConfig{
@@ -243,7 +243,7 @@ func TestSetupDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	for _, carrier := range sessionCarriers {
+	for i, carrier := range sessionCarriers {
 		u, err := url.Parse(where(r, carrier, "/"))
 		if err != nil {
 			t.Fatal(err)
@@ -265,6 +265,7 @@ func TestSetupDeadline(t *testing.T) {
 		if took := time.Since(begin); took < 900*time.Millisecond {
 			t.Errorf("%s: closed after %v", carrier, took)
 		}
+		waitFor(t, 5*time.Second, "the count of "+carrier, func() bool { return r.limitMetrics()["timeout"] == uint64(i+1) })
 	}
 	turnedAway(t, r, "timeout")
 }

@@ -29,10 +29,7 @@ func (r *Relay) admit(conn transport.Conn) {
 	defer cancel()
 	sess, err := lite.Accept(ctx, conn, r.liteConfig(log, r.cfg.Versions))
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			r.timeouts.Add(1)
-		}
-		log.Debug("handshake failed", "error", err)
+		r.noHandshake(err, log)
 		return
 	}
 	if credential, ok := isLANPath(sess.Peer().Path); ok && sess.Peer().Hop != r.cfg.Hop {
@@ -45,6 +42,14 @@ func (r *Relay) admit(conn transport.Conn) {
 		return
 	}
 	r.begin(id, sess, info, admitted, admitted.Grant(), log)
+}
+
+// noHandshake notes why a connection has not become a session.
+func (r *Relay) noHandshake(err error, log *slog.Logger) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.timeouts.Add(1)
+	}
+	log.Debug("handshake failed", "error", err)
 }
 
 // refuse closes a session that is not admitted.

@@ -84,7 +84,7 @@ func (r *Relay) greet(id uint64, conn transport.Conn, admitted *lease.Lease, log
 	defer cancel()
 	sess, err := lite.Accept(ctx, conn, r.liteConfig(log, r.cfg.Versions))
 	if err != nil {
-		log.Debug("handshake failed", "error", err)
+		r.noHandshake(err, log)
 		return false
 	}
 	info, peer := conn.Info(), sess.Peer()

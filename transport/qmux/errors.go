@@ -1,6 +1,7 @@
 package qmux
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,10 +16,18 @@ const (
 // How a connection fails without a word of either end's application. They are the Transport of a
 // *transport.SessionError.
 var (
-	ErrIdleTimeout      = errors.New("nothing arrived for the idle timeout")
-	ErrHandshakeTimeout = errors.New("the peer has sent no transport parameters")
-	ErrDropped          = errors.New("the carrier ended without a close")
+	ErrIdleTimeout = errors.New("nothing arrived for the idle timeout")
+	ErrDropped     = errors.New("the carrier ended without a close")
+	// ErrHandshakeTimeout is a context.DeadlineExceeded, too.
+	ErrHandshakeTimeout error = handshakeTimeout{}
 )
+
+type handshakeTimeout struct{}
+
+func (handshakeTimeout) Error() string { return "the peer has sent no transport parameters" }
+
+// Is makes it what it is for those who bound a handshake with a context: whichever of the two ends first, it is late.
+func (handshakeTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // ProtocolError is what the peer did wrong.
 type ProtocolError struct{ Reason string }

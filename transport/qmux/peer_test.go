@@ -209,7 +209,7 @@ func TestHandshakeTimeout(t *testing.T) {
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("after %v", took)
 		}
-		if end := p.ended(); !errors.Is(end, ErrHandshakeTimeout) {
+		if end := p.ended(); !errors.Is(end, ErrHandshakeTimeout) || !errors.Is(end, context.DeadlineExceeded) {
 			t.Errorf("ended with %v", end)
 		}
 	})
