@@ -63,8 +63,8 @@ drill: build ## the outage drill: 500 viewers, an auth server that fails in ever
 	MOQMESH_BIN=$(CURDIR)/bin/moqmesh go test -count=1 -timeout 15m -tags drill -v ./test/drill
 
 .PHONY: longlink
-longlink: ## checks the emulated link, then what QUIC and qmux carry over it (root, Linux); half an hour, tables of docs/long-links.md
-	go test -count=1 -timeout 30m -p 1 -tags drill -v ./internal/linklab ./test/longlink
+longlink: build ## checks the emulated link, then what QUIC and qmux carry over it (root, Linux); half an hour, tables of docs/long-links.md
+	MOQMESH_BIN=$(CURDIR)/bin/moqmesh go test -count=1 -timeout 30m -p 1 -tags drill -v ./internal/linklab ./test/longlink
 
 .PHONY: bench
 bench: build ## benchmarks; docs/benchmarks.md says how to read them

@@ -39,9 +39,9 @@ type Client struct {
 }
 
 // Dial connects to a URL and returns once the handshake is done and requests can be made. The schemes are https
-// (WebTransport), moqt or moql (raw QUIC) and, for development, http: that fetches the certificate's hash from
-// /certificate.sha256 over TCP and then dials WebTransport on the same port. ctx bounds the dial alone. A refusal by the
-// peer may come later, as the error of the first requests and as Err.
+// (WebTransport), moqt or moql (raw QUIC), wss and ws (WebSocket, with TLS and without) and, for development, http: that
+// fetches the certificate's hash from /certificate.sha256 over TCP and then dials WebTransport on the same port. ctx bounds
+// the dial alone. A refusal by the peer may come later, as the error of the first requests and as Err.
 func Dial(ctx context.Context, rawURL string, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)

@@ -3,10 +3,12 @@ package relay
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/moqmesh/moqmesh/auth/serve"
 	"github.com/moqmesh/moqmesh/client"
 	"github.com/moqmesh/moqmesh/transport/tlsconf"
 )
@@ -69,4 +71,24 @@ func firstFrame(t *testing.T, c *client.Client, name string) []byte {
 		t.Fatal(err)
 	}
 	return f.Payload
+}
+
+// An accepted peer gets the congestion control of those that are dialed; if the system does not have it, that is said once.
+func TestCongestionOfAcceptedPeers(t *testing.T) {
+	ca := newAuthority(t)
+	log := new(logBuffer)
+	r := deciding(t, serve.Config{MTLSPublish: []string{"**"}, MTLSSubscribe: []string{"**"}, MTLSPeer: true}, func(c *Config) {
+		c.ClientRoots, c.Congestion = ca.roots, "no-such-thing"
+		secureWeb(c, ca)
+		c.Logger = slog.New(slog.NewTextHandler(log, nil))
+	})
+	for range 2 {
+		c := dialWith(t, r, "websocket", "/", with(ca.client(t, "relay.example", time.Now().Add(time.Hour))))
+		if got := settled(t, c); got.code != 0 {
+			t.Fatal(got)
+		}
+	}
+	if n := strings.Count(log.String(), `wanted=no-such-thing`); n != 1 {
+		t.Errorf("said %d times\n%s", n, log)
+	}
 }

@@ -38,7 +38,7 @@ type Dial struct {
 }
 
 // Help is the text on URLs that the commands' help shows.
-const Help = `URL is https://host[:port]/path for WebTransport or moqt://host[:port]/path for raw QUIC. With http:// the hash of
+const Help = `URL is https://host[:port]/path for WebTransport, moqt:// for raw QUIC, or wss:// and ws:// for WebSocket. With http:// the hash of
 the certificate is fetched from /certificate.sha256 on that TCP port, and WebTransport dialed on the same UDP port.`
 
 // Config turns the flags into what the client library wants.
