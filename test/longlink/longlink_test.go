@@ -97,7 +97,7 @@ func TestShare(t *testing.T) {
 				beside := plainTCP(t, l, "cubic")
 				time.Sleep(time.Second)
 				ours := flood(t, w.connect(t, l))
-				time.Sleep(4 * time.Second)
+				time.Sleep(15 * time.Second) // for both to settle
 				var wg sync.WaitGroup
 				var theirs, rate float64
 				wg.Go(func() { theirs = beside.over(0, 15*time.Second) })

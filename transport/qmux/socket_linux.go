@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -62,8 +63,8 @@ func unsentFor(pace, rate uint64) uint64 {
 	return uint64(min(max(float64(pace)*holds.Seconds(), leastUnsent), mostUnsent))
 }
 
-// retune fits what may wait in the system to the rate at which it sends now.
-func retune(nc net.Conn) {
+// retune fits what may wait in the system to the rate at which it sends now, and holds BBR back where others are on the way.
+func retune(nc net.Conn, now time.Time, y *yielding) {
 	rc, _ := raw(nc)
 	if rc == nil {
 		return
@@ -75,6 +76,18 @@ func retune(nc net.Conn) {
 		}
 		wait := unsentFor(info.Pacing_rate, info.Delivery_rate)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, int(wait))
+		rtt, shortest := time.Duration(info.Rtt)*time.Microsecond, time.Duration(info.Min_rtt)*time.Microsecond
+		limit, changed := y.look(now, rtt, shortest, info.Delivery_rate)
+		if !changed {
+			return
+		}
+		if name, _ := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); name != "bbr" {
+			return // the others share by themselves
+		}
+		if limit == 0 {
+			limit = math.MaxUint32 // none
+		}
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, int(min(limit, math.MaxUint32)))
 	})
 }
 

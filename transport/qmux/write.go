@@ -67,6 +67,7 @@ type work struct {
 func (c *Conn) write() {
 	defer close(c.sent)
 	tuned := c.started
+	var others yielding
 	for {
 		b := batches.Get().(*batch)
 		todo := c.collect(b)
@@ -75,7 +76,7 @@ func (c *Conn) write() {
 		batches.Put(b)
 		if now := time.Now(); !idle && now.Sub(tuned) >= tuneEvery {
 			tuned = now
-			retune(c.carrier.conn())
+			retune(c.carrier.conn(), now, &others)
 		}
 		switch {
 		case err != nil:
