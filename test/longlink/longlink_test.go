@@ -24,11 +24,11 @@ import (
 // pipe is the rate of the link in all measurements, in bit/s.
 const pipe = 100_000_000
 
-// warm is how long a flow runs before it is measured, and measured how long it is.
-const (
-	warm     = 3 * time.Second
-	measured = 5 * time.Second
-)
+// measured is how long a flow is measured.
+const measured = 5 * time.Second
+
+// warm is how long a flow runs before that.
+func warm(rtt time.Duration) time.Duration { return 3*time.Second + 25*rtt }
 
 // link is a link with a round trip and a loss in each direction.
 func link(rtt time.Duration, loss float64) linklab.Link {
@@ -73,8 +73,9 @@ func TestGoodput(t *testing.T) {
 		for _, percent := range numbers(t, "LONGLINK_LOSS", 0, 0.1, 1, 3) {
 			for _, w := range ways {
 				t.Run(fmt.Sprintf("%gms/%g%%/%s", rtt, percent, w.name), func(t *testing.T) {
-					l := lab(t, link(time.Duration(rtt)*time.Millisecond, percent/100))
-					rate := flood(t, w.connect(t, l)).over(warm, measured)
+					trip := time.Duration(rtt) * time.Millisecond
+					l := lab(t, link(trip, percent/100))
+					rate := flood(t, w.connect(t, l)).over(warm(trip), measured)
 					t.Logf("RESULT goodput %g ms %g %% %s: %s Mbit/s", rtt, percent, w.name, mbit(rate))
 					if w.name == "qmux, bbr" && rtt == 100 && percent == 0.1 && rate < 0.8*pipe {
 						t.Errorf("less than four fifths of the pipe")
@@ -97,7 +98,7 @@ func TestShare(t *testing.T) {
 				beside := plainTCP(t, l, "cubic")
 				time.Sleep(time.Second)
 				ours := flood(t, w.connect(t, l))
-				time.Sleep(15 * time.Second) // for both to settle
+				time.Sleep(35 * time.Second) // for both to settle
 				var wg sync.WaitGroup
 				var theirs, rate float64
 				wg.Go(func() { theirs = beside.over(0, 15*time.Second) })
