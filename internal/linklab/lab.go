@@ -159,6 +159,11 @@ func (h *Host) Do(f func() error) error {
 	return err
 }
 
+// Sysctl sets one of the host's own settings, by its path below /proc/sys.
+func (h *Host) Sysctl(path, value string) error {
+	return h.Do(func() error { return os.WriteFile("/proc/sys/"+path, []byte(value), 0o644) }) //nolint:gosec // it exists
+}
+
 // Listen opens a TCP listener on the host.
 func (h *Host) Listen() (ln net.Listener, err error) {
 	err = h.Do(func() error {

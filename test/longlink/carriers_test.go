@@ -73,6 +73,14 @@ func overTCP(t *testing.T, l *linklab.Lab, congestion string) []pair {
 	defer cancel()
 	store := must(tlsconf.Open(tlsconf.Config{Generate: []string{"relay"}}))(t)
 	t.Cleanup(func() { _ = store.Close() })
+	// What docs/long-links.md says: room for three times what is on the way.
+	for _, h := range []*linklab.Host{l.A, l.B} {
+		for _, name := range []string{"tcp_rmem", "tcp_wmem"} {
+			if err := h.Sysctl("net/ipv4/"+name, "4096 131072 16777216"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	accepted := make(chan *qmux.Conn, 1)
 	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, err := qmux.Choose(r, []string{protocol})

@@ -18,7 +18,7 @@ const (
 	// yieldFor is how long it must be gone: one who was starved needs as long to fill the path again.
 	yieldFor = 30 * time.Second
 	// A queue is there when the round trip is longer than the shortest one by a third, and by more than noise.
-	yieldNoise = 5 * time.Millisecond
+	yieldNoise = 10 * time.Millisecond
 	// Of the path yieldShare in yieldOf is kept.
 	yieldShare, yieldOf = 3, 4
 )

@@ -46,7 +46,7 @@ func TestYielding(t *testing.T) {
 	var quick yielding // a path without a round trip to speak of has no queue
 	for range 100 {
 		now = now.Add(tuneEvery)
-		if _, changed := quick.look(now, 4*time.Millisecond, 50*time.Microsecond, rate); changed {
+		if _, changed := quick.look(now, 9*time.Millisecond, 50*time.Microsecond, rate); changed {
 			t.Fatal("noise is taken for a queue")
 		}
 	}
