@@ -19,8 +19,11 @@ import (
 func (c *Conn) Close(code uint32, reason string) {
 	reason = qstream.Truncate(reason, maxReason)
 	how := &transport.SessionError{Code: code, Reason: reason}
-	if lost := context.Cause(c.q.Context()); lost != nil { // before watch has noticed
+	// The connection may have ended before watch has noticed, and streams before the connection tells.
+	if lost := context.Cause(c.q.Context()); lost != nil {
 		how = connectionEnd(lost)
+	} else if lost := c.lost.Load(); lost != nil {
+		how = lost
 	}
 	if !c.end(how) {
 		return

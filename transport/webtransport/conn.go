@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -35,6 +36,7 @@ type Conn struct {
 	id        uint64
 	demux     *demux
 	streams   *qstream.Group
+	lost      atomic.Pointer[transport.SessionError] // what streams have said of the end of the connection, nil = nothing
 	info      transport.Info
 	datagrams bool // both ends have them
 	// receive waits for a datagram of the session.
@@ -235,7 +237,9 @@ func (c *Conn) SessionEnd(err error) error {
 	if end := context.Cause(c.ctx); end != nil {
 		return end
 	}
-	return connectionEnd(err)
+	end := connectionEnd(err)
+	c.lost.CompareAndSwap(nil, end)
+	return end
 }
 
 // SessionGone implements qstream.Ends.
