@@ -170,7 +170,7 @@ func (c *core) isBack(first *upstreamCopy) bool {
 
 // win counts a hedge that was of use.
 func (c *core) win() {
-	c.hedge.won = true
+	c.hedge.won, c.hedge.silence.bridged = true, true
 	c.emit(hedged{c.hedge.src, hedgeWon})
 }
 

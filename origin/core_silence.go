@@ -22,6 +22,9 @@ type silence struct {
 	frames uint64    // that nobody had brought before, then
 	due    time.Time
 	grace  time.Time // nothing is judged before; see overslept
+	// bridged: a hedge has delivered what the copy did not, so that the gap says how long the way was cut and not how the
+	// publisher sends. It is no part of the rhythm: a way that is cut again soon is hedged again.
+	bridged bool
 }
 
 // rhythm is the longest gap between arrivals in a sliding window. Entries get shorter from the front to the back.
@@ -105,7 +108,12 @@ func (c *core) watch(t source, ok bool) {
 // feel takes the pulse of the watched copy.
 func (c *core) feel(first *upstreamCopy) media.Pulse {
 	p := first.media.Pulse()
-	c.hedge.silence.rhythm.add(p.Last, p.Gap)
+	s := &c.hedge.silence
+	if s.bridged && first.id == s.of && p.Gap >= c.hedge.floor {
+		s.bridged = false
+		return p
+	}
+	s.rhythm.add(p.Last, p.Gap)
 	return p
 }
 
