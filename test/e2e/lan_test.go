@@ -51,6 +51,7 @@ func stays(t *testing.T, span time.Duration, want int, hosts ...host) {
 
 // TestLANPair: two relays without any list serve clients across, and one that ends is dropped at its goodbye.
 func TestLANPair(t *testing.T) {
+	t.Parallel() // hosts of its own; most of it is waiting
 	l := newLab(t)
 	a, b := l.host(t), l.host(t)
 	first := a.relay(t, "a", "")
@@ -82,6 +83,7 @@ func TestLANPair(t *testing.T) {
 
 // TestLANFive: a full mesh of five, of which one is killed and started anew, and one loses its interface for a while.
 func TestLANFive(t *testing.T) {
+	t.Parallel() // hosts of its own; most of it is waiting
 	l := newLab(t)
 	var hosts []host
 	var relays []*drive.Process
@@ -111,6 +113,7 @@ func TestLANFive(t *testing.T) {
 
 // TestLANGroups: relays with other secrets, without one, and with other names do not see each other.
 func TestLANGroups(t *testing.T) {
+	t.Parallel() // hosts of its own; most of it is waiting
 	l := newLab(t)
 	key := filepath.Join(t.TempDir(), "lan.key")
 	if err := os.WriteFile(key, []byte(strings.Repeat("1f", 32)+"\n"), 0o600); err != nil {
@@ -138,6 +141,7 @@ func TestLANGroups(t *testing.T) {
 
 // TestLANWithoutIPv6 turns IPv6 off under two running relays, and meshes two more that never had it.
 func TestLANWithoutIPv6(t *testing.T) {
+	t.Parallel() // hosts of its own; most of it is waiting
 	l := newLab(t)
 	a, b := l.host(t), l.host(t)
 	off := func(h host) { sysctl(t, h, "net.ipv6.conf.all.disable_ipv6=1") }
@@ -165,6 +169,7 @@ func sysctl(t *testing.T, h host, setting string) {
 // TestLANRogue: somebody on the network announces what is none of ours. Where there is a secret it is not dialed; the
 // control shows that it is where there is none. The mesh holds.
 func TestLANRogue(t *testing.T) {
+	t.Parallel() // hosts of its own; most of it is waiting
 	l := newLab(t)
 	secret := fmt.Sprintf("secret = %q\n", strings.Repeat("3d", 32))
 	a, b, open, rogue := l.host(t), l.host(t), l.host(t), l.host(t)

@@ -71,6 +71,10 @@ func TestPublisherReconnects(t *testing.T) {
 				pub := publisher.run(t, relays[0], "pub", path, "video", "--start", fmt.Sprint(round*1000))
 				drive.WaitFor(t, 10*time.Second, "announcement", func() bool { return len(watch.Find("announced")) == round+1 })
 				checkSummary(t, rustWT.run(t, relays[2], "sub", path, "video", "--seconds", "2"), 30)
+				// Its session may end only with the idle timeout. While it is there the track goes on, with what is cached.
+				drive.WaitFor(t, 20*time.Second, "the viewer to be gone", func() bool {
+					return strings.Contains(drive.Get(t, relays[2].InternalURL("/metrics")), "\nmoqmesh_readers 0\n")
+				})
 				pub.Stop()
 				drive.WaitFor(t, 10*time.Second, "withdrawal", func() bool { return len(watch.Find("withdrawn")) == round+1 })
 			}
