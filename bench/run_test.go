@@ -106,7 +106,8 @@ func TestModes(t *testing.T) {
 				text, _ := json.Marshal(got)
 				t.Errorf("%s", text)
 			}
-			if len(got.Relays) != 1 || got.Relays[0].RSS <= 0 || got.Seconds <= 0 || got.OwnCores < 1 {
+			lasted := got.Seconds > 0 || name == "announce" // which may take less than a millisecond
+			if len(got.Relays) != 1 || got.Relays[0].RSS <= 0 || !lasted || got.OwnCores < 1 {
 				t.Errorf("load %+v", got.Load)
 			}
 			if !strings.Contains(string(got.Table()), "good") {
