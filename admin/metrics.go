@@ -129,7 +129,7 @@ var ownMetrics = []metric{
 	ownGauge("cache_capacity_bytes", "Most memory for groups; 0 = no limit.", func(o *OwnMetrics) int64 { return o.CacheCapacity }),
 	ownGauge("cache_groups", "Groups held.", func(o *OwnMetrics) int64 { return int64(o.CacheGroups) }),
 	ownCounter("cache_evictions", "Groups dropped for lack of memory or of readers.", func(o *OwnMetrics) uint64 { return o.CacheEvictions }),
-	single(prometheus.GaugeValue, "moqmesh_lateness_seconds", "Nine in ten goroutines waited less for a core, a moment ago.", func(m *Metrics) float64 { return m.Own.Lateness.Seconds() }),
+	single(prometheus.GaugeValue, "moqmesh_lateness_seconds", "Nine in ten goroutines waited less for a core, a moment ago; or how long all of the relay did.", func(m *Metrics) float64 { return m.Own.Lateness.Seconds() }),
 	ownGauge("overloaded", "1 while the relay is too late to take in new clients (limits.lateness).", func(o *OwnMetrics) int64 { return number(o.Overloaded) }),
 	ownGauge("memory_used_bytes", "Memory that the relay cannot do without, as of the last collection.", func(o *OwnMetrics) int64 { return o.MemoryUsed }),
 	ownGauge("memory_limit_bytes", "What limits.memory allows; 0 = no limit.", func(o *OwnMetrics) int64 { return o.MemoryLimit }),

@@ -39,7 +39,7 @@ var limitKeys = []*key{
 	}, func(d *draft) *uint64 { return &d.Limits.SessionsPerAddress }, between(uint64(1), mostLimit)),
 	newKey("limits.lateness", durationKind, about{
 		def: `"100ms"`,
-		doc: "How long nine in ten of the relay's goroutines may have to wait for a core before it counts as overloaded, which takes two seconds of it: new clients are then refused, and readers that are furthest behind skip groups. From a quarter of it on, new connections have to wait for their turn. `0s` = never.",
+		doc: "How long nine in ten of the relay's goroutines, or all of it, may have to wait for a core before it counts as overloaded, which takes two seconds of it: new clients are then refused, and readers that are furthest behind skip groups. From a quarter of it on, new connections have to wait for their turn. `0s` = never.",
 	}, func(d *draft) *time.Duration { return &d.Limits.Lateness }),
 	newKey("limits.memory", capacityKind, about{
 		def: `"85%"`,

@@ -98,16 +98,21 @@ func (r *Relay) follow(v overload.Verdict, wait time.Duration) {
 	r.log.Info("no longer overloaded", "late", wait, "refused", p.refused.Load())
 }
 
-// watchLateness runs until ctx ends.
+// watchLateness runs until ctx ends. Goroutines that wait are seen only while the process runs at all: where others take its
+// core away, it is the looks that come late.
 func (r *Relay) watchLateness(ctx context.Context) {
 	meter, core := overload.NewMeter(), overload.NewCore(r.cfg.Lateness)
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	due := time.Now().Add(lookEvery)
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
 	for {
 		select {
-		case now := <-tick.C:
-			wait := meter.Read()
+		case <-timer.C:
+			now := time.Now()
+			wait := max(meter.Read(), now.Sub(due))
 			r.follow(core.Observe(now, wait), wait)
+			due = now.Add(lookEvery)
+			timer.Reset(lookEvery)
 		case <-ctx.Done():
 			return
 		}
