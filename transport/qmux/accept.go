@@ -6,12 +6,6 @@ import (
 	"github.com/moqmesh/moqmesh/transport"
 )
 
-// accepts are streams of the peer that nobody has accepted yet. Our limit on streams bounds them.
-type accepts struct {
-	broadcast
-	queue []*stream
-}
-
 // OpenStream implements transport.Conn.
 func (c *Conn) OpenStream(ctx context.Context) (transport.Stream, error) {
 	s, err := c.open(ctx, kindBidi)
@@ -112,32 +106,10 @@ func (c *Conn) AcceptUniStream(ctx context.Context) (transport.ReceiveStream, er
 }
 
 func (c *Conn) accept(ctx context.Context, kind int) (*stream, error) {
-	for {
-		c.mu.Lock()
-		q := &c.waiting[kind]
-		if c.err != nil {
-			c.mu.Unlock()
-			return nil, c.err
-		}
-		if len(q.queue) > 0 {
-			s := q.queue[0]
-			q.queue[0] = nil
-			if q.queue = q.queue[1:]; len(q.queue) == 0 {
-				q.queue = nil
-			}
-			s.accepted = true
-			c.settle(s)
-			c.mu.Unlock()
-			return s, nil
-		}
-		arrival := q.wait()
-		c.mu.Unlock()
-		select {
-		case <-arrival:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+	return takeNext(ctx, c, &c.waiting[kind], func(s *stream) {
+		s.accepted = true
+		c.settle(s)
+	})
 }
 
 // find returns the stream of a frame of the peer; nil if it is over. A stream that is new is opened, and with it every

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/moqmesh/moqmesh/transport"
 )
@@ -96,13 +95,13 @@ type Conn struct {
 	greeted bool // ours is sent
 
 	streams map[uint64]*stream
-	next    [kinds]uint64 // how many streams we have opened
-	may     [kinds]uint64 // how many the peer allows
-	credit  broadcast     // for those who wait for that
-	opened  [kinds]uint64 // how many streams the peer has opened
-	allowed [kinds]uint64 // how many we allow
-	closed  [kinds]uint64 // how many of the peer's are over
-	waiting [kinds]accepts
+	next    [kinds]uint64        // how many streams we have opened
+	may     [kinds]uint64        // how many the peer allows
+	credit  broadcast            // for those who wait for that
+	opened  [kinds]uint64        // how many streams the peer has opened
+	allowed [kinds]uint64        // how many we allow
+	closed  [kinds]uint64        // how many of the peer's are over
+	waiting [kinds]fifo[*stream] // opened by the peer and not accepted; our limit on streams bounds them
 
 	schedule  schedule
 	control   []control
@@ -125,7 +124,7 @@ type Conn struct {
 	answer      string        // to the last one of the peer
 	answerDue   bool
 
-	outgoing, incoming datagrams
+	outgoing, incoming fifo[[]byte] // datagrams
 }
 
 var _ transport.Conn = (*Conn)(nil)
@@ -228,13 +227,7 @@ const maxReason = 512
 
 // Close implements transport.Conn. What streams have still to send is lost.
 func (c *Conn) Close(code uint32, reason string) {
-	if len(reason) > maxReason {
-		end := maxReason
-		for end > 0 && !utf8.RuneStart(reason[end]) {
-			end--
-		}
-		reason = reason[:end]
-	}
+	reason = transport.TruncateReason(reason, maxReason)
 	c.end(&transport.SessionError{Code: code, Reason: reason},
 		c.draft.closeFrame(frameApplicationClose, uint64(code), reason))
 	c.Wait()

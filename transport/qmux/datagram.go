@@ -12,21 +12,6 @@ const (
 	maxIncoming = 128
 )
 
-// datagrams is a queue of them.
-type datagrams struct {
-	broadcast
-	queue [][]byte
-}
-
-func (d *datagrams) pop() []byte {
-	p := d.queue[0]
-	d.queue[0] = nil
-	if d.queue = d.queue[1:]; len(d.queue) == 0 {
-		d.queue = nil
-	}
-	return p
-}
-
 // SendDatagram implements transport.Conn. It waits for the peer's parameters.
 func (c *Conn) SendDatagram(payload []byte) error {
 	select {
@@ -60,25 +45,7 @@ func (c *Conn) SendDatagram(payload []byte) error {
 
 // ReceiveDatagram implements transport.Conn.
 func (c *Conn) ReceiveDatagram(ctx context.Context) ([]byte, error) {
-	for {
-		c.mu.Lock()
-		if c.err != nil {
-			c.mu.Unlock()
-			return nil, c.err
-		}
-		if len(c.incoming.queue) > 0 {
-			p := c.incoming.pop()
-			c.mu.Unlock()
-			return p, nil
-		}
-		arrival := c.incoming.wait()
-		c.mu.Unlock()
-		select {
-		case <-arrival:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+	return takeNext(ctx, c, &c.incoming, nil)
 }
 
 // receiveDatagram queues a datagram of the peer, or drops it if nobody reads. c.mu is held.

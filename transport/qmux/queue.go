@@ -1,6 +1,10 @@
 package qmux
 
-import "slices"
+import (
+	"cmp"
+	"context"
+	"slices"
+)
 
 // urgencies is how many there are; those from sequential on are sent one stream after the other, oldest first, the others
 // share.
@@ -22,19 +26,9 @@ func (q *schedule) add(s *stream) {
 	line := &q[s.send.urgency]
 	at := len(*line)
 	if s.send.urgency >= sequential {
-		at, _ = slices.BinarySearchFunc(*line, s, func(a, b *stream) int { return compareAge(a.id, b.id) })
+		at, _ = slices.BinarySearchFunc(*line, s, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
 	}
 	*line = slices.Insert(*line, at, s)
-}
-
-func compareAge(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // remove takes a stream out, if it is in.
@@ -56,5 +50,51 @@ func (q *schedule) rotate(urgency int) {
 		first := line[0]
 		copy(line, line[1:])
 		line[len(line)-1] = first
+	}
+}
+
+// fifo is a queue of what has come and nobody has taken yet, with those who wait for it, or for room in it. Guarded by the
+// lock of the connection.
+type fifo[T any] struct {
+	broadcast
+	queue []T
+}
+
+// pop takes the first entry; there must be one.
+func (q *fifo[T]) pop() T {
+	var none T
+	first := q.queue[0]
+	q.queue[0] = none
+	if q.queue = q.queue[1:]; len(q.queue) == 0 {
+		q.queue = nil
+	}
+	return first
+}
+
+// takeNext waits for an entry, until ctx or the connection ends. It is taken, and handed to taken, under the lock of the
+// connection; taken may be nil.
+func takeNext[T any](ctx context.Context, c *Conn, q *fifo[T], taken func(T)) (T, error) {
+	var none T
+	for {
+		c.mu.Lock()
+		if c.err != nil {
+			c.mu.Unlock()
+			return none, c.err
+		}
+		if len(q.queue) > 0 {
+			first := q.pop()
+			if taken != nil {
+				taken(first)
+			}
+			c.mu.Unlock()
+			return first, nil
+		}
+		arrival := q.wait()
+		c.mu.Unlock()
+		select {
+		case <-arrival:
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
+		}
 	}
 }

@@ -113,7 +113,7 @@ func (c *Conn) MaxDatagramSize() int { return qstream.MaxDatagram(c.q) }
 
 // Close implements transport.Conn. What is still to be sent on streams is lost.
 func (c *Conn) Close(code uint32, reason string) {
-	_ = c.q.CloseWithError(quicgo.ApplicationErrorCode(code), qstream.Truncate(reason, maxReason)) // never fails
+	_ = c.q.CloseWithError(quicgo.ApplicationErrorCode(code), transport.TruncateReason(reason, maxReason)) // never fails
 	<-c.ctx.Done()
 }
 

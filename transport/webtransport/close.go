@@ -17,7 +17,7 @@ import (
 // Close implements transport.Conn. Browsers report the code only if they see capsule and FIN before anything
 // else that ends the session, so the connection is closed when the peer has answered with its FIN.
 func (c *Conn) Close(code uint32, reason string) {
-	reason = qstream.Truncate(reason, maxReason)
+	reason = transport.TruncateReason(reason, maxReason)
 	how := &transport.SessionError{Code: code, Reason: reason}
 	// The connection may have ended before watch has noticed, and streams before the connection tells.
 	if lost := context.Cause(c.q.Context()); lost != nil {
@@ -51,7 +51,7 @@ func (c *Conn) awaitPeer() {
 // without the capsule understand.
 func (c *Conn) closeConnection(code uint32, reason string) {
 	wire := quic.ApplicationErrorCode(qstream.Map(uint64(code)))
-	_ = c.q.CloseWithError(wire, qstream.Truncate(reason, maxConnReason)) // never fails
+	_ = c.q.CloseWithError(wire, transport.TruncateReason(reason, maxConnReason)) // never fails
 }
 
 // maxConnReason keeps CONNECTION_CLOSE within a packet, in bytes.

@@ -73,22 +73,3 @@ func TestStreamError(t *testing.T) {
 		t.Errorf("plain code exceeds QUIC's range: 0x%x", uint64(wire))
 	}
 }
-
-func TestTruncate(t *testing.T) {
-	for _, test := range []struct {
-		in   string
-		n    int
-		want string
-	}{
-		{"abc", 3, "abc"},
-		{"abcd", 3, "abc"},
-		{"aéé", 4, "aé"},
-		{"aéé", 5, "aéé"},
-		{"日本", 2, ""},
-		{"\x80\x80\x80", 2, ""},
-	} {
-		if got := Truncate(test.in, test.n); got != test.want {
-			t.Errorf("%q to %d bytes: %q", test.in, test.n, got)
-		}
-	}
-}

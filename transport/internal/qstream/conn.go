@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"net"
-	"unicode/utf8"
 
 	"github.com/quic-go/quic-go"
 
@@ -96,15 +95,4 @@ func verified(state tls.ConnectionState, pinned bool) []*x509.Certificate {
 		return state.PeerCertificates[:1]
 	}
 	return nil
-}
-
-// Truncate cuts a close reason to at most n bytes without splitting a character.
-func Truncate(reason string, n int) string {
-	if len(reason) <= n {
-		return reason
-	}
-	for n > 0 && !utf8.RuneStart(reason[n]) {
-		n--
-	}
-	return reason[:n]
 }
