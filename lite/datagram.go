@@ -86,7 +86,9 @@ func (sv *serving) sendDatagram(buf *scratch, d media.Datagram) {
 	if len(b) > sv.s.conn.MaxDatagramSize() || sv.s.conn.SendDatagram(b) != nil {
 		return
 	}
-	sv.sentWhole(d.Group)
+	sv.mu.Lock()
+	sv.whole.add(d.Group, d.Group)
+	sv.mu.Unlock()
 	sv.sent.datagram(len(d.Payload))
 }
 

@@ -153,7 +153,7 @@ func (w *worker) copy(st transport.SendStream, g *media.GroupReader, b media.Bat
 	w.sv.s.ranks.remove(&w.rank)
 	switch {
 	case errors.Is(err, io.EOF):
-		w.sv.sentWhole(g.Sequence())
+		w.whole = true
 		_ = st.Close()
 	case w.isOld(err):
 		w.sv.stale(g, b)

@@ -45,6 +45,8 @@ type worker struct {
 
 	gone chan struct{} // closed when a group is aborted; prepare replaces it
 	left bool          // gone is closed
+
+	whole bool // the group was sent to its end
 }
 
 // newWorker takes the worker that rests, or makes one.
@@ -297,6 +299,10 @@ func (sv *serving) ended(w *worker, g *media.GroupReader) {
 	w.group, w.stream, w.aborted, w.old = nil, nil, false, false
 	i := slices.Index(sv.busy, w)
 	sv.busy = slices.Delete(sv.busy, i, i+1)
+	if w.whole {
+		sv.whole.add(g.Sequence(), g.Sequence())
+		w.whole = false
+	}
 	sv.watchLocked()
 	sv.active--
 	sv.free++

@@ -355,10 +355,3 @@ func (sv *serving) sendDrops() {
 		_, _ = sv.r.Write(b) // a failure ends the subscription anyway
 	}
 }
-
-// sentWhole notes a group of which nothing is missing.
-func (sv *serving) sentWhole(seq uint64) {
-	sv.mu.Lock()
-	defer sv.mu.Unlock()
-	sv.whole.add(seq, seq)
-}
