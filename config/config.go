@@ -9,10 +9,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/moqmesh/moqmesh/internal/backoff"
-
 	"github.com/moqmesh/moqmesh/cluster"
 	"github.com/moqmesh/moqmesh/cluster/peerlist"
+	"github.com/moqmesh/moqmesh/internal/backoff"
 	"github.com/moqmesh/moqmesh/lite/message"
 )
 

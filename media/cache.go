@@ -34,14 +34,14 @@ type CacheStats struct {
 type Cache struct {
 	idle, maxAge time.Duration
 
-	capacity  atomic.Int64
-	used      atomic.Int64
-	groups    atomic.Int64
-	tracks    atomic.Int64
-	repeated  atomic.Uint64
-	evicted   atomic.Uint64
-	patience  atomic.Int64 // see SetPatience
-	impatient atomic.Uint64
+	capacity atomic.Int64
+	used     atomic.Int64
+	groups   atomic.Int64
+	tracks   atomic.Int64
+	repeated atomic.Uint64
+	evicted  atomic.Uint64
+	patience atomic.Int64 // see SetPatience
+	shed     atomic.Uint64
 	// stamps is the sum of the last uses of all groups, for their average.
 	stamps atomic.Int64
 	// now is the time of the last Sweep, counted from the first.
@@ -80,7 +80,7 @@ func (c *Cache) Stats() CacheStats {
 	return CacheStats{
 		Bytes: c.used.Load(), Capacity: c.capacity.Load(), Groups: c.groups.Load(),
 		Tracks: c.tracks.Load(), Evicted: c.evicted.Load(),
-		Repeated: c.repeated.Load(), Shed: c.impatient.Load(),
+		Repeated: c.repeated.Load(), Shed: c.shed.Load(),
 	}
 }
 

@@ -214,7 +214,7 @@ func (r *Reader) sheds(g *group) bool {
 	if patience == 0 || !t.index.tooOld(g.seq, r.view(), ticks(time.Duration(patience), t.info.Timescale)) {
 		return false
 	}
-	t.cache.impatient.Add(1)
+	t.cache.shed.Add(1)
 	return true
 }
 

@@ -13,13 +13,9 @@ type spot struct {
 // and the targets of the mounts below that. What lies at or below a mount is in one place only, or in none where it would
 // be too deep. Mounts are hidden like any name (R30).
 func (s *Session) spots(root string) []spot {
-	for i := range s.peer.Mounts {
-		m := &s.peer.Mounts[i]
-		if !paths.Covers(m.At, root) {
-			continue
-		}
+	if m, mounted := s.peer.Mounts.Over(root); mounted {
 		if at, ok := m.Resolve(root); ok {
-			return []spot{{root: at, through: m}}
+			return []spot{{root: at, through: &m}}
 		}
 		return nil
 	}

@@ -11,8 +11,8 @@ const waits = "/sched/latencies:seconds"
 
 // Meter measures how long goroutines wait for a core. It is not safe for concurrent use.
 type Meter struct {
-	sample []metrics.Sample
-	last   []uint64
+	sample      []metrics.Sample
+	last, since []uint64 // by bucket: in all, and since the last call
 }
 
 // NewMeter begins to measure.
@@ -31,13 +31,12 @@ func (m *Meter) Read() time.Duration {
 	}
 	h := m.sample[0].Value.Float64Histogram()
 	if len(m.last) != len(h.Counts) {
-		m.last = make([]uint64, len(h.Counts))
+		m.last, m.since = make([]uint64, len(h.Counts)), make([]uint64, len(h.Counts))
 	}
-	since := make([]uint64, len(h.Counts))
 	for i, n := range h.Counts {
-		since[i], m.last[i] = n-m.last[i], n
+		m.since[i], m.last[i] = n-m.last[i], n
 	}
-	return ninth(since, h.Buckets)
+	return ninth(m.since, h.Buckets)
 }
 
 // ninth is the upper bound of the bucket that has the ninth of ten parts; of the last one, which has none, the lower.
