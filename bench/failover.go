@@ -93,14 +93,7 @@ func (o Failover) start(ctx context.Context, r *mediaRun) error {
 			return fmt.Errorf("publisher: %w", err)
 		}
 	}
-	hall, err := o.newHall(o.Viewers, o.PerSocket)
-	if err != nil {
-		return err
-	}
-	r.audience = &audience{
-		hall: hall, watch: r.watch, sub: subscription{broadcast: r.name, track: trackName, maxAge: o.MaxAge},
-	}
-	if err := awaitAnnounced(ctx, o.Target, r.name); err != nil {
+	if err := r.seat(ctx); err != nil {
 		return err
 	}
 	if err := sleep(ctx, settleRoutes); err != nil {
@@ -147,10 +140,7 @@ func (o Failover) measure(ctx context.Context, r *mediaRun) (Result, error) {
 	f.Wrong = r.audience.totals(nil, false).wrong
 	res := &Result{Mode: "failover", Load: load, Failover: f}
 	res.speaks(r.audience.viewers[0].thin)
-	res.fault(f.Lost, "frames lost")
-	res.fault(f.Twice, "frames twice")
-	res.fault(f.Wrong, "frames wrong")
-	res.fault(uint64(f.Ended), "viewers ended")
+	res.mediaFaults(f.Lost, f.Twice, f.Wrong, f.Ended)
 	res.fault(uint64(f.Silent), "viewers that get nothing any more")
 	return res.finish(&late), r.source.err()
 }

@@ -103,14 +103,7 @@ func (r *mediaRun) start(ctx context.Context) (err error) {
 	if err := r.source.open(ctx, r.Target, r.Publish, r.name, 0, 0); err != nil {
 		return fmt.Errorf("publisher: %w", err)
 	}
-	hall, err := r.newHall(r.Viewers, r.PerSocket)
-	if err != nil {
-		return err
-	}
-	r.audience = &audience{
-		hall: hall, watch: r.watch, sub: subscription{broadcast: r.name, track: trackName, maxAge: r.MaxAge},
-	}
-	if err := awaitAnnounced(ctx, r.Target, r.name); err != nil {
+	if err := r.seat(ctx); err != nil {
 		return err
 	}
 	if r.connected, err = r.meter.read(); err != nil {
@@ -118,6 +111,18 @@ func (r *mediaRun) start(ctx context.Context) (err error) {
 	}
 	r.source.run(r.watch, r.Viewers)
 	return r.audience.arrive(ctx, r.Viewers, r.Connecting)
+}
+
+// seat makes room for the viewers and waits until the relay that they watch at knows of the broadcast.
+func (r *mediaRun) seat(ctx context.Context) error {
+	hall, err := r.newHall(r.Viewers, r.PerSocket)
+	if err != nil {
+		return err
+	}
+	r.audience = &audience{
+		hall: hall, watch: r.watch, sub: subscription{broadcast: r.name, track: trackName, maxAge: r.MaxAge},
+	}
+	return awaitAnnounced(ctx, r.Target, r.name)
 }
 
 // measure runs warm-up, window and drain, and sums up.
@@ -144,10 +149,7 @@ func (r *mediaRun) measure(ctx context.Context) (Result, error) {
 	m := res.Media
 	m.Lost, m.Twice, m.Ended = r.audience.lost(last)
 	m.Wrong = r.audience.totals(nil, false).wrong
-	res.fault(m.Lost, "frames lost")
-	res.fault(m.Twice, "frames twice")
-	res.fault(m.Wrong, "frames wrong")
-	res.fault(uint64(m.Ended), "viewers ended")
+	res.mediaFaults(m.Lost, m.Twice, m.Wrong, m.Ended)
 	if err := r.source.err(); err != nil {
 		return Result{}, err
 	}

@@ -63,6 +63,14 @@ func (r *Result) fault(n uint64, text string) {
 	}
 }
 
+// mediaFaults adds those of a track that was watched.
+func (r *Result) mediaFaults(lost, twice, wrong uint64, ended int) {
+	r.fault(lost, "frames lost")
+	r.fault(twice, "frames twice")
+	r.fault(wrong, "frames wrong")
+	r.fault(uint64(ended), "viewers ended")
+}
+
 // lateLimit is how far behind its schedule 1 in 100 frames may be sent before the latencies are doubtful.
 const lateLimit = 20 * time.Millisecond
 

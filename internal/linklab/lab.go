@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -136,28 +135,7 @@ func (l *Lab) Close() error {
 }
 
 // Do runs f on a thread in the host's namespace. Sockets that f opens, on its own goroutine, stay there.
-func (h *Host) Do(f func() error) error {
-	runtime.LockOSThread()
-	own, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	there, err := os.Open("/run/netns/" + h.Name)
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return err
-	}
-	err = f()
-	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		return back // the thread stays locked and is thrown away
-	}
-	runtime.UnlockOSThread()
-	return err
-}
+func (h *Host) Do(f func() error) error { return Inside(h.Name, f) }
 
 // Sysctl sets one of the host's own settings, by its path below /proc/sys.
 func (h *Host) Sysctl(path, value string) error {

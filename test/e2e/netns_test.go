@@ -11,14 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/moqmesh/moqmesh/internal/drive"
+	"github.com/moqmesh/moqmesh/internal/linklab"
 )
 
 // lab is a network of namespaces: hosts with one cable each to a switch.
@@ -116,28 +114,7 @@ enabled = true
 }
 
 // inside runs f on a thread in the host's namespace. Sockets that f opens stay there.
-func (h host) inside(f func() error) error {
-	runtime.LockOSThread()
-	own, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	there, err := os.Open("/run/netns/" + h.ns)
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return err
-	}
-	err = f()
-	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		return back // the thread stays locked and is thrown away
-	}
-	runtime.UnlockOSThread()
-	return err
-}
+func (h host) inside(f func() error) error { return linklab.Inside(h.ns, f) }
 
 // page fetches a page of the internal listener of the relay on a host; empty if it does not answer.
 func (h host) page(path string) string {
