@@ -43,7 +43,7 @@ sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning wi
 	go test -count=1 -timeout 0 ./internal/sim -run TestSeeds -seeds $(SEEDS) -first $(FIRST)
 
 .PHONY: e2e
-e2e: .cache/prometheus/.done ## tier 4: the built binary, driven as a user drives it
+e2e: .cache/prometheus/.done .cache/network ## tier 4: the built binary, driven as a user drives it
 	go build -race -o bin/moqmesh-race ./cmd/moqmesh
 	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race \
 		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -timeout 30m -tags e2e ./test/e2e
@@ -116,6 +116,11 @@ $(LINT):
 	rm -rf .cache/prometheus && mkdir -p .cache/prometheus
 	apt-get update -q && cd .cache/prometheus && apt-get download -q prometheus && dpkg -x prometheus_*.deb . && rm prometheus_*.deb
 	touch $@
+
+# For hosts of their own, and to cut their cables.
+.cache/network:
+	{ command -v ip && command -v iptables; } >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends iproute2 iptables; }
+	mkdir -p .cache && touch .cache/network
 
 .cache/ffmpeg:
 	command -v ffmpeg >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ffmpeg; }
