@@ -309,8 +309,7 @@ func TestT10Role(t *testing.T) {
 			s.set(status(200, grant))
 			cfg := trusting
 			cfg.Role = role
-			c := dialWith(t, r, carrier, "/a", cfg)
-			if got, _ := ended(t, c); got.code != lite.SessionUnauthorized {
+			if got := attempt(t, r, carrier, "/a", cfg); got.code != lite.SessionUnauthorized {
 				t.Errorf("%s, %v with %s: %v", carrier, role, grant, got)
 			}
 		}

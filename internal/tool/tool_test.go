@@ -172,10 +172,12 @@ func TestPubSub(t *testing.T) {
 			}
 			for w, sub := range subs {
 				got := sub.summary(t, true)
-				if frames := number(got, "frames"); frames < 80 || frames > 110 || number(got, "groups") < 8 || number(got, "bytes") != frames*4096 {
+				// More than asked for if the machine is busy: what has arrived when the eighth is complete.
+				groups, frames := number(got, "groups"), number(got, "frames")
+				if groups < 8 || frames < 80 || frames > 10*(groups+4) || number(got, "bytes") != frames*4096 {
 					t.Errorf("to %s: %v", w, got)
 				}
-				if p50 := number(got, "p50_ms"); p50 <= 0 || p50 > 1000 {
+				if p50 := number(got, "p50_ms"); p50 <= 0 || p50 > 5000 {
 					t.Errorf("latency: %v", got)
 				}
 				if sub := sub.out.wait(t, "subscribed"); sub["version"] != "moq-"+w {
