@@ -176,10 +176,10 @@ func (shutdown) handle(w *owner) {
 	for _, f := range w.feeds {
 		f.end(net.ErrClosed)
 	}
+	for t := range w.actors { // before the sessions, whose end they would take for a lost source
+		t.shut()
+	}
 	for _, s := range w.sessions {
 		s.end(net.ErrClosed)
-	}
-	for t := range w.actors {
-		t.shut()
 	}
 }
