@@ -244,7 +244,7 @@ func TestRetention(t *testing.T) {
 	if _, err := other.Group(500, 0); !errors.Is(err, media.ErrOld) {
 		t.Errorf("group 500 of another copy: %v, want ErrOld", err)
 	}
-	if want := int64(3+1) * media.GroupOverhead; r.cache.Stats().Bytes > want+20 {
+	if want := int64(3+1) * (media.GroupOverhead + media.FrameOverhead); r.cache.Stats().Bytes > want+20 {
 		t.Errorf("%d bytes accounted, want about %d", r.cache.Stats().Bytes, want)
 	}
 }

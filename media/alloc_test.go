@@ -3,6 +3,7 @@ package media_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -171,6 +172,64 @@ func BenchmarkFanoutGroups(b *testing.B) {
 			for b.Loop() {
 				a.frame(b, payload)
 				a.next(b)
+			}
+		})
+	}
+}
+
+// groupCost is the memory of one cached group, and what of it the cache accounts for.
+func groupCost(tb testing.TB, groups, frames, size int) (heap, counted float64) {
+	tb.Helper()
+	cache := media.NewCache(media.CacheConfig{})
+	track := cache.NewTrack(media.Info{MaxAge: media.Unlimited, Timescale: 1000})
+	defer track.Close(errors.New("over"))
+	c := track.NewCopy(nil)
+	payload := make([]byte, size)
+	before := heapBytes()
+	for seq := range uint64(groups) {
+		w, err := c.Group(seq, 0)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for i := range frames {
+			if err := w.WriteFrame(seq*1000+uint64(i), payload); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		w.Finish()
+	}
+	return float64(heapBytes()-before) / float64(groups), float64(cache.Stats().Bytes) / float64(groups)
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestAccountsAreHonest: groups take no more memory than the accounts of the cache say, and a tenth, whatever the size of
+// their frames: a publisher of tiny ones gets no more than others.
+func TestAccountsAreHonest(t *testing.T) {
+	for _, frames := range []int{1, 60, 5000} {
+		for _, size := range []int{0, 1, 100, 5000} {
+			heap, counted := groupCost(t, max(5, 5000/frames), frames, size)
+			if heap > counted*1.1 {
+				t.Errorf("groups of %d frames of %d bytes take %.0f bytes, %.0f are accounted", frames, size, heap, counted)
+			}
+		}
+	}
+}
+
+// BenchmarkBytesPerGroup reports what a cached group takes beside its payload, and what of that the cache accounts for.
+func BenchmarkBytesPerGroup(b *testing.B) {
+	for _, frames := range []int{1, 60} {
+		b.Run(fmt.Sprintf("frames=%d", frames), func(b *testing.B) {
+			for b.Loop() {
+				heap, counted := groupCost(b, 10_000, frames, 100)
+				b.ReportMetric(heap-float64(frames*100), "B/group")
+				b.ReportMetric(counted-float64(frames*100), "accounted-B/group")
 			}
 		})
 	}

@@ -20,7 +20,7 @@ type CacheConfig struct {
 
 // CacheStats is a snapshot of a Cache.
 type CacheStats struct {
-	Bytes    int64 // payload plus a fixed overhead per group
+	Bytes    int64 // payload plus a fixed overhead per group and frame
 	Capacity int64 // 0 = unbounded
 	Groups   int64
 	Tracks   int64

@@ -3,6 +3,7 @@ package media
 // GroupOverhead and MaxGroups are limits that tests check.
 const (
 	GroupOverhead = groupOverhead
+	FrameOverhead = frameOverhead
 	MaxGroups     = maxGroups
 	MaxFetches    = maxFetches
 )

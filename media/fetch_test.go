@@ -254,7 +254,7 @@ func TestFetchIdle(t *testing.T) {
 	w.Finish()
 	f.Close(nil)
 	g.Close()
-	if b := r.cache.Stats().Bytes; b != 100+media.GroupOverhead {
+	if b := r.cache.Stats().Bytes; b != 100+media.FrameOverhead+media.GroupOverhead {
 		t.Errorf("%d bytes accounted", b)
 	}
 	r.pass(32 * time.Second)

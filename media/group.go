@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// groupOverhead is what a group costs in the accounts of the cache beside its payload, in bytes (F13).
-const groupOverhead = 512
+// What a group costs in the accounts of the cache beside its payload, in bytes (F13): itself, and each of its frames, as
+// a publisher of tiny frames must not get many times the memory that it pays for.
+const (
+	groupOverhead = 512
+	frameOverhead = 32 // its place, its framing and some room
+)
 
 // group is one group of a track: its frames, the streams that bring them, those who wait for more. The lock of the
 // track guards it. It is in one of these states:
@@ -59,6 +63,11 @@ func (g *group) fedNow() bool {
 
 // size is what the group holds, in bytes of payload.
 func (g *group) size() int { return g.log.bytes + g.earlyBytes }
+
+// weight is what its frames cost in the accounts of the cache.
+func (g *group) weight() int {
+	return g.size() + frameOverhead*(len(g.log.frames)+len(g.early))
+}
 
 // add takes frame i of a stream; own is what big returned for it. It reports whether readers have more to read now.
 func (g *group) add(i, ts uint64, payload, own []byte) (more bool, err error) {
@@ -121,7 +130,11 @@ func (t *Track) newGroup(seq, base uint64) *group {
 // completed notes that readers have the whole group.
 func (t *Track) completed(g *group, wk *wakes) {
 	g.complete = true
-	g.early, g.earlyBytes = nil, 0
+	if len(g.early) > 0 { // of a copy that had more of it
+		held := g.weight()
+		g.early, g.earlyBytes = nil, 0
+		t.cache.charge(g, int64(g.weight()-held))
+	}
 	t.hint = sizeHint{bytes: g.log.used, frames: len(g.log.frames)}
 	t.stopWriters(g, ErrDuplicate, wk)
 	if g.fetch == nil {

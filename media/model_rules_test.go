@@ -244,7 +244,7 @@ func (w *world) consistent(t *rapid.T) {
 	}
 	var bytes, groups int64
 	for g := tk.uses.head; g != nil; g = g.entry.next {
-		bytes += int64(groupOverhead + g.size())
+		bytes += int64(groupOverhead + g.weight())
 		groups++
 		if !g.indexed && g.holders == 0 {
 			t.Fatalf("group %d is nobody's", g.seq)

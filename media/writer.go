@@ -56,7 +56,7 @@ func (w *GroupWriter) write(ts uint64, payload, own []byte, bad error, wk *wakes
 	if w.next >= g.splice.next {
 		ts = w.copy.stamp(ts)
 	}
-	stamped, held := g.stamped, g.size()
+	stamped, held := g.stamped, g.weight()
 	more, err := g.add(w.next, ts, payload, own)
 	if err != nil {
 		t.fail(g, err, wk)
@@ -65,7 +65,7 @@ func (w *GroupWriter) write(ts uint64, payload, own []byte, bad error, wk *wakes
 	w.next++
 	g.fed = t.cache.clock()
 	t.cache.touch(t, g)
-	if n := g.size() - held; n > 0 {
+	if n := g.weight() - held; n > 0 {
 		t.cache.charge(g, int64(n))
 		t.pay(int64(n), wk)
 	}
