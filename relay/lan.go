@@ -147,7 +147,7 @@ func (r *Relay) target(e cluster.Entry) (endpoint.Target, []message.Version, err
 // nor shown: the credential is all there is to say.
 func (r *Relay) admitLAN(id uint64, sess *lite.Session, info transport.Info, credential string, log *slog.Logger) {
 	if d := r.lan.Load(); d == nil || !d.Admits(credential) {
-		log.Info("session refused", "path", "/"+lanPath, "error", errNoLAN)
+		r.refusals.tell(log, "/"+lanPath, errNoLAN)
 		sess.Close(lite.SessionUnauthorized, "unauthorized")
 		return
 	}

@@ -76,21 +76,6 @@ func refusal(err error) (code uint32, reason string) {
 	return lite.CodeApplication + uint32(e.Status), "authorization is unavailable"
 }
 
-// logRefusal tells apart who is not wanted, and what could not be decided.
-func logRefusal(log *slog.Logger, path string, err error) {
-	if _, ok := isLANPath(path); ok {
-		path = "/.cluster/…" // the rest is a credential
-	}
-	switch {
-	case errors.Is(err, auth.ErrUnavailable), errors.Is(err, auth.ErrInvalid):
-		log.Warn("session not admitted, nothing was decided", "path", path, "error", err)
-	case errors.Is(err, auth.ErrRefused):
-		log.Info("session refused", "path", path, "error", err)
-	default: // the client has left
-		log.Debug("session not admitted", "error", err)
-	}
-}
-
 // holder lets a lease steer its session.
 type holder struct {
 	relay   *Relay

@@ -45,6 +45,7 @@ type Relay struct {
 	limited  lite.Limited
 	timeouts atomic.Uint64 // sessions that came to nothing in time
 	pressure *pressure
+	refusals *refusals
 	room     room
 
 	ids      atomic.Uint64 // of sessions, as in log lines
@@ -69,7 +70,10 @@ func New(cfg Config) (*Relay, error) {
 	if cfg.Auth == nil {
 		return nil, errors.New("relay: nobody can be admitted: no authorizer is configured")
 	}
-	r := &Relay{cfg: cfg, started: time.Now(), log: cfg.Logger, pressure: newPressure(), closed: make(chan struct{}), failed: make(chan error, 1)}
+	r := &Relay{
+		cfg: cfg, started: time.Now(), log: cfg.Logger, pressure: newPressure(), refusals: newRefusals(),
+		closed: make(chan struct{}), failed: make(chan error, 1),
+	}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.sessions.init()
 	r.watchdog.init()

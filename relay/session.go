@@ -59,7 +59,7 @@ func (r *Relay) refuse(sess *lite.Session, info transport.Info, log *slog.Logger
 		sess.Close(sessionSelf, selfReason)
 		return
 	}
-	logRefusal(log, sess.Peer().Path, err)
+	r.refusals.tell(log, sess.Peer().Path, err)
 	code, reason := refusal(err)
 	sess.Close(code, reason)
 }
@@ -67,7 +67,7 @@ func (r *Relay) refuse(sess *lite.Session, info transport.Info, log *slog.Logger
 // begin leaves an admitted session to a goroutine that serves it.
 func (r *Relay) begin(id uint64, sess *lite.Session, info transport.Info, admitted *lease.Lease, grant auth.Grant, log *slog.Logger) {
 	if err := r.pressure.admit(grant.Peer); err != nil {
-		log.Info("session refused", "path", sess.Peer().Path, "error", err)
+		r.refusals.tell(log, sess.Peer().Path, err)
 		admitted.Close(err.Error(), 0, 0)
 		sess.Close(lite.CodeApplication+http.StatusServiceUnavailable, err.Error())
 		return

@@ -31,7 +31,7 @@ func (a admitter) Admit(ctx context.Context, req admin.Request) (admin.View, err
 		ALPN: req.ALPN, Path: req.Path, Query: req.Query, Role: auth.RoleSubscriber, TLS: auth.IdentityOf(req.Certificates),
 	})
 	if err != nil {
-		logRefusal(r.log.With("remote", req.Remote, "transport", "http"), req.Path, err)
+		r.refusals.tell(r.log.With("remote", req.Remote, "transport", "http"), req.Path, err)
 		return nil, statusOf(err)
 	}
 	viewCtx, cancel := context.WithCancel(r.life)

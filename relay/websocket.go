@@ -39,11 +39,11 @@ func (r *Relay) upgrade(w http.ResponseWriter, req *http.Request) {
 	conn, err := r.listener.Upgrade(w, req, func(ctx context.Context, info transport.Info) int {
 		var err error
 		if admitted, err = r.openWebSocket(ctx, req, info); err != nil {
-			logRefusal(log, req.URL.EscapedPath(), err)
+			r.refusals.tell(log, req.URL.EscapedPath(), err)
 			return httpStatus(err)
 		}
 		if err := r.pressure.admit(admitted.Grant().Peer); err != nil {
-			log.Info("session refused", "path", req.URL.EscapedPath(), "error", err)
+			r.refusals.tell(log, req.URL.EscapedPath(), err)
 			return http.StatusServiceUnavailable
 		}
 		return 0
