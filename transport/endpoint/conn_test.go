@@ -179,13 +179,13 @@ func TestClose(t *testing.T) {
 		s := certificates(t)
 		l, d := w.listen(t, s, nil), w.dialer(t, s, nil)
 		client, server := w.connect(t, d, l, w.target(t, l))
-		closeReaches(t, client, server)
+		closeReaches(t, client, server, w.Network != nil)
 		client, server = w.connect(t, d, l, w.target(t, l))
-		closeReaches(t, server, client)
+		closeReaches(t, server, client, w.Network != nil)
 	})
 }
 
-func closeReaches(t *testing.T, closer, other transport.Conn) {
+func closeReaches(t *testing.T, closer, other transport.Conn, virtual bool) {
 	t.Helper()
 	ctx := timeout(t)
 	var ours, theirs [2]transport.Stream // one to read from, one to fill
@@ -199,7 +199,8 @@ func closeReaches(t *testing.T, closer, other transport.Conn) {
 
 	start := time.Now()
 	closer.Close(4242, "gone fishing")
-	if took := time.Since(start); took > 400*time.Millisecond {
+	// It waits for half a second where nobody answers. On a busy machine an answer may take longer.
+	if took := time.Since(start); virtual && took > 400*time.Millisecond {
 		t.Errorf("close took %v though the peer answers", took)
 	}
 	closer.Close(1, "ignored")

@@ -178,7 +178,14 @@ func (c *Conn) SendDatagram(payload []byte) error {
 
 // ReceiveDatagram implements transport.Conn.
 func (c *Conn) ReceiveDatagram(ctx context.Context) ([]byte, error) {
-	p, err := c.receive(ctx)
+	both := ctx
+	if ctx != c.ctx { // what waits below does not always hear of the end of the session
+		var cancel context.CancelFunc
+		both, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.ctx, cancel)()
+	}
+	p, err := c.receive(both)
 	if err == nil {
 		return p, nil
 	}
@@ -192,12 +199,6 @@ func (c *Conn) ReceiveDatagram(ctx context.Context) ([]byte, error) {
 
 // receiveDatagram waits for a datagram that is the session's. Others are dropped: they have no stream (RFC 9297, 2.1).
 func (c *Conn) receiveDatagram(ctx context.Context) ([]byte, error) {
-	if ctx != c.ctx {
-		both, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(c.ctx, cancel)()
-		ctx = both
-	}
 	for {
 		p, err := c.q.ReceiveDatagram(ctx)
 		if err != nil {
