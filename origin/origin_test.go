@@ -420,6 +420,7 @@ func TestSplitHorizon(t *testing.T) {
 		}
 		again := r.peer("near again", func(p *origin.Peer) { p.Hop = near.Peer().Hop })
 		x := again.view("room", "v") // another session of the same peer shares its front
+		synctest.Wait()
 		if got := r.o.Tracks(); len(got) != 2 || got[1].Without != uint64(near.Peer().Hop) || got[1].Readers != 2 {
 			r.Errorf("logical tracks: %+v", got)
 		}

@@ -359,15 +359,21 @@ func TestFile(t *testing.T) {
 	expect("the missing file is told", func() bool { return strings.Contains(r.watch.Status().Error, "no such file") })
 	write(`["https://a/"]`)
 	expect("the first list", func() bool { dials, _ := r.take(); return dials == "https://a/" })
-	for round, name := range []string{"https://b/", "https://c/", "https://d/"} {
+	last := ""
+	for _, name := range []string{"https://b/", "https://c/", "https://d/"} {
 		if err := os.WriteFile(file+".new", []byte(`["https://a/","`+name+`"]`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Rename(file+".new", file); err != nil {
 			t.Fatal(err)
 		}
-		expect(name, func() bool { dials, _ := r.take(); return dials == name })
-		_ = round
+		var dialed, ended string
+		expect(name, func() bool {
+			d, e := r.take()
+			dialed, ended = dialed+d, ended+e
+			return dialed == name && ended == last
+		})
+		last = name
 	}
 	warnings := r.logs.count("WARN")
 	begin := time.Now()

@@ -25,6 +25,7 @@ type Checker struct {
 	// short says that the newest group ended cleanly below its stated number of frames: no fault if the publisher
 	// stopped there.
 	short  bool
+	until  *uint64 // the last group that counts, nil = any
 	report Report
 }
 
@@ -60,8 +61,22 @@ func NewChecker(f Format) *Checker {
 	return &Checker{format: f, open: make(map[uint64]*progress)}
 }
 
+// Stop lets nothing count that begins from now on: what is under way may still end.
+func (c *Checker) Stop() {
+	if c.until == nil {
+		last := c.newest
+		c.until = &last
+	}
+}
+
+// ignored reports whether a group is behind the end.
+func (c *Checker) ignored(group uint64) bool { return c.until != nil && group > *c.until }
+
 // Begin notes that a group begins, with the frame first.
 func (c *Checker) Begin(group, first uint64) {
+	if c.ignored(group) {
+		return
+	}
 	if c.seen.has(group) {
 		c.report.Twice++
 		return
@@ -83,6 +98,9 @@ func (c *Checker) Begin(group, first uint64) {
 // Frame checks one frame and returns what it says of itself; ok is false if the frame is at fault. A frame of a group
 // that is not open counts as one that came again.
 func (c *Checker) Frame(group uint64, payload []byte) (h Header, ok bool) {
+	if c.ignored(group) {
+		return h, false
+	}
 	g := c.open[group]
 	if g == nil {
 		c.report.Twice++

@@ -248,3 +248,30 @@ func TestPieces(t *testing.T) {
 		}
 	})
 }
+
+// TestStop lets what is under way end, and counts nothing that begins later.
+func TestStop(t *testing.T) {
+	c := testmedia.NewChecker(testmedia.Mesh)
+	play(c, 1, 2, 3, 4)
+	for g := uint64(5); g < 10; g++ {
+		c.Begin(g, 0)
+	}
+	c.Stop()
+	for g := uint64(10); g < 20; g++ {
+		c.Begin(g, 0)
+	}
+	if r := c.Report(false); r.Last != 9 || r.Cut != 3 || r.Missing != 0 {
+		t.Errorf("while groups 5 to 9 are under way: %+v", r)
+	}
+	play(c, 20)
+	c.Stop() // changes nothing
+	for g := uint64(5); g < 9; g++ {
+		for i := range uint32(3) {
+			c.Frame(g, frame(g, i, 3))
+		}
+		c.End(g, true)
+	}
+	if r := c.Report(false); !r.OK() || r.Last != 9 || r.Groups != 8 || r.Frames != 24 {
+		t.Errorf("when they have ended: %+v", r)
+	}
+}

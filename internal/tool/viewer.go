@@ -90,9 +90,12 @@ func (v *viewer) view(ctx context.Context, cfg client.Config, slots chan struct{
 // lateness is how long a viewer that has seen enough waits for groups under way.
 const lateness = 2 * time.Second
 
-// finish goes on until nothing is missing: the newest group comes first, so that when a viewer has had enough older ones
-// may still be under way. What is missing after some time is at fault.
+// finish goes on until nothing is missing of what has begun: the newest group comes first, so that when a viewer has had
+// enough older ones may still be under way. What is missing after some time is at fault.
 func (v *viewer) finish(ctx context.Context, ended <-chan error) error {
+	v.mu.Lock()
+	v.check.Stop()
+	v.mu.Unlock()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for end := time.Now().Add(lateness); !v.whole() && time.Now().Before(end); {

@@ -423,7 +423,7 @@ func TestListenerClose(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 400*time.Millisecond {
+		if took := time.Since(start); w.Network != nil && took > 400*time.Millisecond { // in real time it may be more
 			t.Errorf("closing took %v", took)
 		}
 		if err := <-accept; !errors.Is(err, endpoint.ErrListenerClosed) {
