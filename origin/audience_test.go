@@ -3,6 +3,7 @@ package origin_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/moqmesh/moqmesh/media"
 	"github.com/moqmesh/moqmesh/origin"
@@ -16,6 +17,7 @@ func TestSharedFront(t *testing.T) {
 		near.announce("room", 9)
 		far.announce("room", 9, 8, 7)
 		v, w := viewer.view("room", "v"), far.view("room", "v")
+		synctest.Wait()
 		if got := r.o.Tracks(); len(got) != 1 || got[0].Readers != 2 || got[0].Copies != 1 || got[0].Without != 0 {
 			r.Errorf("logical tracks: %+v", got)
 		}

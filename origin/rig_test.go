@@ -164,10 +164,12 @@ func (p upstream) TrackInfo(ctx context.Context, path, track string) (media.Info
 	if p.enter(path+" "+track, &p.infos) {
 		return media.Info{}, p.wait(ctx)
 	}
-	select {
-	case <-time.After(p.delay):
-	case <-ctx.Done():
-		return media.Info{}, ctx.Err()
+	if p.delay > 0 {
+		select {
+		case <-time.After(p.delay):
+		case <-ctx.Done():
+			return media.Info{}, ctx.Err()
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

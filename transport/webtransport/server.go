@@ -86,7 +86,9 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !a.claimed.CompareAndSwap(false, true) {
-		// Several sessions on a connection need WebTransport flow control, which we do not offer.
+		// Several sessions on a connection need WebTransport flow control, which we do not offer. The library writes
+		// a header before it hands over the stream; it may arrive before the reset, and must not say yes.
+		w.WriteHeader(http.StatusTooManyRequests)
 		str := w.(http3.HTTPStreamer).HTTPStream()
 		str.CancelRead(quic.StreamErrorCode(http3.ErrCodeRequestRejected))
 		str.CancelWrite(quic.StreamErrorCode(http3.ErrCodeRequestRejected))
