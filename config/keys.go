@@ -28,7 +28,7 @@ var sections = []struct{ name, doc string }{
 	{"internal", "HTTP for operators: /health, /nodes, /sessions, /metrics and more."},
 	{"stats", "Broadcasts about the relay itself: totals by broadcast, as JSON, for dashboards that speak MoQ."},
 	{"cache", "What is kept of tracks in memory."},
-	{"log", "Logs go to standard error, one line per event."},
+	{"log", "Logs go to standard error, one line per event. Of refused sessions a hundred at once and ten a second have theirs; the next line says how many had none (`unlogged`)."},
 	{"", "Settings without a section; in the file they stand before the first one."},
 }
 
