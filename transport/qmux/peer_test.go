@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,22 +97,30 @@ func (p *peer) want(want ...string) {
 	p.t.Helper()
 	var got []string
 	for len(got) < len(want) {
-		record, err := p.in.next()
+		more, err := p.record()
 		if err != nil {
 			p.t.Fatalf("got %q, then %v; want %q", got, err, want)
 		}
-		for len(record) > 0 {
-			f, n, err := p.in.parser.parse(record)
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			record = record[n:]
-			got = append(got, describe(f))
-		}
+		got = append(got, more...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		p.t.Fatalf("frames (-want +got):\n%s", diff)
 	}
+}
+
+// record waits for a record and tells its frames.
+func (p *peer) record() (frames []string, err error) {
+	p.t.Helper()
+	record, err := p.in.next()
+	for err == nil && len(record) > 0 {
+		f, n, err := p.in.parser.parse(record)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		record = record[n:]
+		frames = append(frames, describe(f))
+	}
+	return frames, err
 }
 
 // ended waits for the end of the connection, and returns how it ended.
@@ -244,7 +253,7 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// A ping measures the round trip; those of the peer are answered, several at once by one answer.
+// A ping measures the round trip; those of the peer are answered, several at once by one answer, or by more.
 func TestPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := meet(t, Draft02, Config{KeepAlive: time.Second})
@@ -256,7 +265,17 @@ func TestPings(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		p.send(appendLimit(nil, framePing, 3), appendLimit(nil, framePing, 4), []byte{framePadding}, appendLimit(nil, framePing, 9))
-		p.want("pong 9")
+		var answers []string // one; more if the writer was fast
+		for len(answers) == 0 || answers[len(answers)-1] != "pong 9" {
+			more, err := p.record()
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers = append(answers, more...)
+		}
+		if !slices.IsSorted(answers) || answers[0] < "pong 3" {
+			t.Errorf("answers %q", answers)
+		}
 	})
 }
 
