@@ -30,6 +30,9 @@ type core struct {
 	fixed  *media.Info             // what they must equal, with the capped retention window; nil = nothing yet (F22)
 	probe  *probe                  // the question in flight
 	last   error                   // why the last source fell out
+	sure   bool                    // the layers are what the owner knows, later than the last source fell out
+	asked  uint64                  // number of the question that is to make sure; 0 = none
+	checks uint64                  // numbers given
 
 	// Demand.
 	asks   bool               // readers want a range that is not empty
@@ -133,8 +136,12 @@ func (c *core) apply(now time.Time, ev event) []effect {
 	case demandChanged:
 		c.demand(ev)
 	case routesChanged:
-		c.stale = ev.suspended
+		c.stale, c.sure = ev.suspended, len(ev.layers) == 0
 		c.reroute(ev.layers)
+	case routesChecked:
+		if ev.id == c.asked {
+			c.sure, c.asked = true, 0
+		}
 	case infoAnswered:
 		c.answered(ev)
 	case copyOpened:
@@ -159,7 +166,7 @@ func (c *core) apply(now time.Time, ev event) []effect {
 		}
 	}
 	c.decide()
-	if !c.stale || c.gone {
+	if !c.stale && c.asked == 0 || c.gone {
 		for _, m := range c.buried {
 			m.Close()
 		}

@@ -21,8 +21,11 @@ type drought struct {
 // While stale routes remain nothing ends: who told us of them has been told of the withdrawal too, and may have another
 // way beside it, of which we hear when its hold is over. If not, they go within a round trip, and after two seconds at the
 // latest they are stale no more (R44).
+//
+// Nor does anything end before the owner has been asked: another source may have been announced a moment before the last
+// one was lost.
 func (c *core) dry() {
-	if c.stale {
+	if c.stale || !c.certain() {
 		return
 	}
 	over := c.ends && !c.beyond(c.end)
@@ -37,6 +40,16 @@ func (c *core) dry() {
 	case c.here > 0 || c.track == nil:
 		c.fail(c.cause())
 	}
+}
+
+// certain reports whether there is no other source, and asks if that is not known.
+func (c *core) certain() bool {
+	if !c.sure && c.asked == 0 {
+		c.checks++
+		c.asked = c.checks
+		c.emit(checkRoutes{c.asked})
+	}
+	return c.sure
 }
 
 // outwait ends a track whose copies have been silent for too long. They need not come to an end by themselves: while the

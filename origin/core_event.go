@@ -24,6 +24,8 @@ type (
 		layers    [][]source
 		suspended bool // there are none, but stale routes (R43)
 	}
+	// routesChecked is the answer to checkRoutes: what had to be told before it was asked has been told.
+	routesChecked struct{ id uint64 }
 	// infoAnswered is the answer to askInfo.
 	infoAnswered struct {
 		id   copyID
@@ -56,6 +58,7 @@ type (
 
 func (demandChanged) event() {}
 func (routesChanged) event() {}
+func (routesChecked) event() {}
 func (infoAnswered) event()  {}
 func (copyOpened) event()    {}
 func (copyMoved) event()     {}
@@ -98,6 +101,8 @@ type (
 	cancelCopy struct{ id copyID }
 	// servedBy says that a copy was accepted and serves from now on.
 	servedBy struct{ src source }
+	// checkRoutes asks for all that is known of routes, before a track ends for lack of one; routesChecked follows.
+	checkRoutes struct{ id uint64 }
 	// excluded says that a source fell out, for the log and the counters.
 	excluded struct {
 		src source
@@ -130,6 +135,7 @@ func (openCopy) effect()    {}
 func (updateCopy) effect()  {}
 func (cancelCopy) effect()  {}
 func (servedBy) effect()    {}
+func (checkRoutes) effect() {}
 func (excluded) effect()    {}
 func (wantHedge) effect()   {}
 func (unwantHedge) effect() {}

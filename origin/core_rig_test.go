@@ -45,6 +45,8 @@ type coreRig struct {
 	readers map[string]*testReader
 	waiting int
 	full    bool                  // there is no place for hedges
+	slow    bool                  // the owner does not answer what the core asks
+	asked   uint64                // what it asked last
 	became  [hedgeRefused + 1]int // hedges, by outcome
 	stamp   func() string
 	ts      *uint64 // of the frames to be sent, if not as usual
@@ -256,6 +258,12 @@ func (r *coreRig) carryOut(e effect) {
 	case expel:
 		say("expel %s", e.src.path)
 	case trackReady:
+	case checkRoutes:
+		if r.asked = e.id; r.slow {
+			say("check")
+		} else {
+			r.post(routesChecked{e.id})
+		}
 	case openCopy:
 		s := r.sources[e.src.path]
 		r.copies[e.id] = &scriptedCopy{

@@ -191,6 +191,7 @@ func (c *core) drop(src source, why exclusionKind, err error) {
 	}
 	x := exclusion{why, err}
 	c.out[src.id] = x
+	c.sure, c.asked = false, 0
 	if why != ended {
 		c.last = err
 		c.emit(excluded{src, x})

@@ -218,6 +218,27 @@ func TestCoreLoss(t *testing.T) {
 				r.Errorf("reader ended with %v", err)
 			}
 		},
+		"a source that comes while the last one is lost": func(r *coreRig) {
+			r.serving("A")
+			r.send("A", 8, 0, 4)
+			r.slow = true
+			r.done("A", errTest)
+			r.expect("exclude A", "check")
+			r.got("r1", "8:0..4")
+			r.rank("A", "B")
+			r.expect("info B", "open B 10 2s [(8,5),-)", "serve B")
+			r.send("B", 8, 5, 6)
+			r.do(routesChecked{r.asked})
+			r.got("r1", "8:0..6")
+			// The answer to an older question says nothing of what was lost later.
+			old := r.asked
+			r.done("B", errTest)
+			r.expect("exclude B", "check")
+			r.do(routesChecked{old})
+			r.expect()
+			r.do(routesChecked{r.asked})
+			r.expect("fail: " + errTest.Error())
+		},
 		"X25 numbers start over": func(r *coreRig) {
 			r.serving("A", "B")
 			r.whole("A", 500, 1)

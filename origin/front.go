@@ -273,6 +273,11 @@ type (
 		t    *track
 		info media.Info
 	}
+	// routesAsked asks for what is known of routes by now.
+	routesAsked struct {
+		t  *track
+		id uint64
+	}
 	// trackRests says that a track has no readers, or has some again.
 	trackRests struct {
 		t     *track
@@ -290,6 +295,12 @@ func (m trackFixed) handle(w *owner) {
 		return
 	}
 	f.infos[m.t.name] = m.info
+}
+
+// handle comes after everything that the owner was told before, and what follows from that for the track is with it.
+func (m routesAsked) handle(*owner) {
+	m.t.checked.Store(m.id)
+	m.t.poke()
 }
 
 func (m trackRests) handle(w *owner) {

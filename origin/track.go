@@ -26,7 +26,9 @@ type track struct {
 	wake   chan struct{}     // routes, flags or a copy have news
 	routes atomic.Pointer[routesChanged]
 	going  atomic.Bool // the origin closes
-	out    atomic.Bool // room is needed
+	// checked is the last question about routes that the owner has answered.
+	checked atomic.Uint64
+	out     atomic.Bool // room is needed
 	// For hedges: a place was granted, and the session of the source is suspect.
 	granted, alarmed atomic.Bool
 	done             chan struct{}
@@ -55,6 +57,7 @@ type track struct {
 	wakers  map[copyID]*copyWaker
 	running int
 	routing *routesChanged // as last seen
+	heardOf uint64         // checked as last seen
 	told    demandChanged
 	moves   uint64 // of the audience, as far as they matter
 	rests   bool
@@ -209,9 +212,14 @@ func (t *track) woken() {
 		t.apply(closed{net.ErrClosed})
 		return
 	}
+	checked := t.checked.Load() // before the routes: they are as new at least
 	if routes := t.routes.Load(); routes != t.routing {
 		t.routing = routes
 		t.apply(*routes)
+	}
+	if checked != t.heardOf {
+		t.heardOf = checked
+		t.apply(routesChecked{checked})
 	}
 	for id, w := range t.wakers {
 		if w.news.CompareAndSwap(true, false) {
@@ -450,6 +458,8 @@ func (t *track) perform(e effect) {
 			t.o.counters.failovers.Add(1)
 			log.Debug("track switched", "path", t.key.path, "track", t.name, "session", src.via.peer.ID)
 		}
+	case checkRoutes:
+		_ = t.o.send(routesAsked{t, e.id}) // the owner runs until it has heard actorEnded
 	case excluded:
 		t.excluded(e)
 	case wantHedge:
