@@ -315,6 +315,9 @@ func (r *Run) judgeGroups(v *Viewer, w *Watch) {
 		end = w.Ended
 	}
 	first := w.Asked.Add(2 * time.Second)
+	if r.history.unnoticed(w.Asked) { // its relay may ask, for the first group, what has died without a word
+		first = r.history.noticed(w.Asked)
+	}
 	length := time.Duration(v.cfg.PerGroup) * v.cfg.Interval
 	for seq := uint64(first.Sub(epoch)/length) + 1; ; seq++ {
 		from := v.cfg.due(seq, 0)
