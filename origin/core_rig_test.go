@@ -262,7 +262,7 @@ func (r *coreRig) carryOut(e effect) {
 		if r.asked = e.id; r.slow {
 			say("check")
 		} else {
-			r.post(routesChecked{e.id})
+			r.post(routesChecked(e))
 		}
 	case openCopy:
 		s := r.sources[e.src.path]
