@@ -3,10 +3,10 @@ package media_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/moqmesh/moqmesh/internal/memory"
 	"github.com/moqmesh/moqmesh/media"
 )
 
@@ -185,7 +185,7 @@ func groupCost(tb testing.TB, groups, frames, size int) (heap, counted float64) 
 	defer track.Close(errors.New("over"))
 	c := track.NewCopy(nil)
 	payload := make([]byte, size)
-	before := heapBytes()
+	before := memory.Live()
 	for seq := range uint64(groups) {
 		w, err := c.Group(seq, 0)
 		if err != nil {
@@ -198,15 +198,7 @@ func groupCost(tb testing.TB, groups, frames, size int) (heap, counted float64) 
 		}
 		w.Finish()
 	}
-	return float64(heapBytes()-before) / float64(groups), float64(cache.Stats().Bytes) / float64(groups)
-}
-
-func heapBytes() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	return float64(memory.Live()-before) / float64(groups), float64(cache.Stats().Bytes) / float64(groups)
 }
 
 // TestAccountsAreHonest: groups take no more memory than the accounts of the cache say, and a tenth, whatever the size of

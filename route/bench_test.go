@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moqmesh/moqmesh/internal/memory"
 	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 )
@@ -55,22 +56,14 @@ func BenchmarkBytesPerRoute(b *testing.B) {
 	for _, consumers := range []int{0, 1, 10} {
 		b.Run(fmt.Sprintf("consumers=%d", consumers), func(b *testing.B) {
 			for b.Loop() {
-				before := heapBytes()
+				before := memory.Live()
 				t, names := benchTable(b, benchRoutes, consumers)
-				b.ReportMetric(float64(heapBytes()-before)/benchRoutes, "B/route")
+				b.ReportMetric(float64(memory.Live()-before)/benchRoutes, "B/route")
 				runtime.KeepAlive(t)
 				runtime.KeepAlive(names)
 			}
 		})
 	}
-}
-
-func heapBytes() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // BenchmarkAnnounce adds and withdraws a route beside 100,000 others: two events, each seen by all consumers.
@@ -193,9 +186,9 @@ func apply(tb testing.TB, t *route.Table, now time.Time, e route.Event) {
 
 // TestBytesPerRoute holds the memory budget: 400 bytes a route.
 func TestBytesPerRoute(t *testing.T) {
-	before := heapBytes()
+	before := memory.Live()
 	table, names := benchTable(t, 50_000, 0)
-	got := float64(heapBytes()-before) / 50_000
+	got := float64(memory.Live()-before) / 50_000
 	runtime.KeepAlive(table)
 	runtime.KeepAlive(names)
 	if got > 400 {

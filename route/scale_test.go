@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moqmesh/moqmesh/internal/memory"
 	"github.com/moqmesh/moqmesh/paths"
 	"github.com/moqmesh/moqmesh/route"
 )
@@ -256,7 +257,7 @@ func BenchmarkMesh(b *testing.B) {
 func benchMesh(b *testing.B, relays, degree, names int) {
 	b.Helper()
 	m := newBigMesh(b, relays, degree)
-	before := heapBytes()
+	before := memory.Live()
 	rng := rand.New(rand.NewPCG(2, 2))
 	type publisher struct {
 		at int
@@ -287,7 +288,7 @@ func benchMesh(b *testing.B, relays, degree, names int) {
 		}
 	}
 	b.ReportMetric(float64(routes)/float64(names*relays), "routes/name/relay")
-	b.ReportMetric(float64(heapBytes()-before)/float64(routes), "B/route")
+	b.ReportMetric(float64(memory.Live()-before)/float64(routes), "B/route")
 	b.ReportMetric(float64(m.held)/float64(names), "held/name")
 	gone, longest := 0, 0.0
 	for _, p := range pubs {
