@@ -178,14 +178,8 @@ func (c *Conn) SendDatagram(payload []byte) error {
 
 // ReceiveDatagram implements transport.Conn.
 func (c *Conn) ReceiveDatagram(ctx context.Context) ([]byte, error) {
-	both := ctx
-	if ctx != c.ctx { // what waits below does not always hear of the end of the session
-		var cancel context.CancelFunc
-		both, cancel = context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(c.ctx, cancel)()
-	}
-	p, err := c.receive(both)
+	// What waits below does not always hear of the end of the session.
+	p, err := acceptFor(ctx, c, c.ctx, c.receive)
 	if err == nil {
 		return p, nil
 	}

@@ -83,11 +83,11 @@ func next[T any](
 	return str, false
 }
 
-// acceptFor accepts until ctx or waiting ends.
+// acceptFor accepts until ctx or waiting, which is the life of the session or a child of it, ends.
 func acceptFor[T any](
 	ctx context.Context, c *Conn, waiting context.Context, accept func(context.Context) (T, error),
 ) (T, error) {
-	if ctx == c.ctx { // of which waiting is a child
+	if ctx == c.ctx { // with which waiting ends
 		return accept(waiting)
 	}
 	both, cancel := context.WithCancel(waiting)
