@@ -3,6 +3,7 @@ package testmedia
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -25,7 +26,7 @@ type Checker struct {
 	// short says that the newest group ended cleanly below its stated number of frames: no fault if the publisher
 	// stopped there.
 	short  bool
-	until  *uint64 // the last group that counts, nil = any
+	until  uint64 // the last group that counts
 	report Report
 }
 
@@ -58,23 +59,15 @@ func (r Report) OK() bool {
 
 // NewChecker makes a checker of one track.
 func NewChecker(f Format) *Checker {
-	return &Checker{format: f, open: make(map[uint64]*progress)}
+	return &Checker{format: f, open: make(map[uint64]*progress), until: math.MaxUint64}
 }
 
 // Stop lets nothing count that begins from now on: what is under way may still end.
-func (c *Checker) Stop() {
-	if c.until == nil {
-		last := c.newest
-		c.until = &last
-	}
-}
-
-// ignored reports whether a group is behind the end.
-func (c *Checker) ignored(group uint64) bool { return c.until != nil && group > *c.until }
+func (c *Checker) Stop() { c.until = c.newest }
 
 // Begin notes that a group begins, with the frame first.
 func (c *Checker) Begin(group, first uint64) {
-	if c.ignored(group) {
+	if group > c.until {
 		return
 	}
 	if c.seen.has(group) {
@@ -98,7 +91,7 @@ func (c *Checker) Begin(group, first uint64) {
 // Frame checks one frame and returns what it says of itself; ok is false if the frame is at fault. A frame of a group
 // that is not open counts as one that came again.
 func (c *Checker) Frame(group uint64, payload []byte) (h Header, ok bool) {
-	if c.ignored(group) {
+	if group > c.until {
 		return h, false
 	}
 	g := c.open[group]
