@@ -120,7 +120,7 @@ $(LINT):
 # For hosts of their own, and to cut their cables.
 .cache/network:
 	{ command -v ip && command -v iptables; } >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends iproute2 iptables; }
-	mkdir -p .cache && touch .cache/network
+	mkdir -p .cache && touch $@
 
 .cache/ffmpeg:
 	command -v ffmpeg >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ffmpeg; }
