@@ -108,7 +108,11 @@ func (t *Track) tick(idle time.Duration) {
 }
 
 // wakeStalled wakes those who wait for a group that is too old for them and that nobody delivers any more (F33).
+// Where nobody was told of that, no reader is looked at: a thousand idle ones are a thousand cold lines of memory.
 func (t *Track) wakeStalled(wk *wakes) {
+	if t.noticed == 0 {
+		return
+	}
 	for r := t.held; r != nil; r = r.next {
 		if r.noticed && r.g.waiters.head != nil && !r.g.fedNow() && r.tooOld() {
 			wk.waiters(r.g)

@@ -195,7 +195,21 @@ func (r *GroupReader) Close() {
 	t.unlock(&wk)
 }
 
+// notice notes whether the reader was told that the group is too old for it.
+func (r *GroupReader) notice(told bool) {
+	if told == r.noticed {
+		return
+	}
+	r.noticed = told
+	if told {
+		r.g.track.noticed++
+	} else {
+		r.g.track.noticed--
+	}
+}
+
 func (r *GroupReader) unhold() {
+	r.notice(false)
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {

@@ -79,7 +79,7 @@ func (r *Reader) Update(sub Subscription) {
 		}
 		for g := t.held; g != nil; g = g.next {
 			if g.reader == r {
-				g.noticed = false
+				g.notice(false)
 			}
 		}
 		t.alarm = 0

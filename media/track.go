@@ -30,6 +30,7 @@ type Track struct {
 	roster  []*Reader // an immutable copy of readers, nil when they have changed
 	bounded int       // readers with an end
 	held    *GroupReader
+	noticed int // how many of them were told that they are too old
 	// dormant: the last reader and the last copy have gone. What is cached is not handed out before the next copy has
 	// named its start (F16); if that lies past the cache, live readers get nothing below stale.
 	dormant bool
@@ -211,7 +212,7 @@ func (t *Track) checkAges(wk *wakes) {
 		switch {
 		case !ok:
 		case r.tooOld():
-			r.noticed = true
+			r.notice(true)
 			wk.reader(r.reader)
 			if !r.g.fedNow() {
 				wk.waiters(r.g)
