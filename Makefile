@@ -44,7 +44,7 @@ sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning wi
 
 .PHONY: e2e
 e2e: .cache/prometheus/.done .cache/network ## tier 4: the built binary, driven as a user drives it
-	go build -race -o bin/moqmesh-race ./cmd/moqmesh
+	go build -race -pgo=off -o bin/moqmesh-race ./cmd/moqmesh
 	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race \
 		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -timeout 30m -tags e2e ./test/e2e
 
@@ -78,6 +78,12 @@ compare: build ## moqmesh and the Rust relay (RUST=/path/to/moq-relay) in turns,
 	@test -n "$(KEEP)" || rm -f bin/compare.jsonl # KEEP=1 adds to the runs that are there
 	go run ./bench/compare -moqmesh bin/moqmesh -rust "$(RUST)" -cases $(CASES) -repeats $(or $(REPEATS),5) \
 		-record bin/compare.jsonl -write docs/benchmarks.md
+
+.PHONY: pgo
+pgo: build ## cmd/moqmesh/default.pgo anew: where a relay under load spends its time, by which the compiler optimises
+	rm -rf bin/profiles && mkdir -p bin/profiles
+	go run ./bench/compare -moqmesh bin/moqmesh -cases fanout-300,audio-100,audio-1,bulk -repeats 1 -window 15s -profiles bin/profiles
+	cd bin && go tool pprof -proto -output ../cmd/moqmesh/default.pgo moqmesh profiles/*.pprof
 
 .PHONY: mutate
 mutate: ## breaks each rule of routing and failover and demands that a test notices (ONLY=R24: one rule)

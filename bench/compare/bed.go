@@ -138,6 +138,7 @@ func (b *bed) run(ctx context.Context, k kind, c testCase) (_ *bench.Result, err
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	profiled := b.profiling(ctx, nodes[0], c.name)
 	err = cmd.Wait()
 	stop()
 	if ctx.Err() != nil {
@@ -146,6 +147,9 @@ func (b *bed) run(ctx context.Context, k kind, c testCase) (_ *bench.Result, err
 	var r bench.Result
 	if json.Unmarshal(out.Bytes(), &r) != nil || r.Mode == "" { // faults of the relay are in the result
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	if err := <-profiled; err != nil {
+		return nil, err
 	}
 	return &r, nil
 }
@@ -167,10 +171,11 @@ func (b *bed) command(cpu string, argv []string) *exec.Cmd {
 
 // node is a relay process.
 type node struct {
-	cmd  *exec.Cmd
-	port int
-	log  bytes.Buffer
-	done chan struct{}
+	cmd      *exec.Cmd
+	port     int
+	internal string // address of the listener with the profiles, if wanted
+	log      bytes.Buffer
+	done     chan struct{}
 }
 
 // startAttempts is how often relays are started if one of them ends at once: a port that was free may have been taken
@@ -212,6 +217,12 @@ func (b *bed) start(ctx context.Context, k kind, links [][]int) (nodes []*node, 
 		argv = append(argv, "--listen", fmt.Sprintf("127.0.0.1:%d", n.port), "--listen-tls-cert", b.cert.file,
 			"--listen-tls-key", b.cert.key, "--connect-tls-root", b.cert.authority, "--auth-public", "**",
 			"--cluster-id", strconv.Itoa(1000+i))
+		if b.profiles != "" {
+			if n.internal, err = freeAddress(); err != nil {
+				return nodes[:i], err
+			}
+			argv = append(argv, "--internal-listen", n.internal)
+		}
 		for _, peer := range links[i] {
 			argv = append(argv, "--cluster-connect", nodes[peer].url())
 		}
@@ -228,6 +239,9 @@ func (b *bed) start(ctx context.Context, k kind, links [][]int) (nodes []*node, 
 			_ = n.cmd.Wait() // an early end shows in ready
 			close(n.done)
 		}()
+		if err := b.confine(n.pid()); err != nil {
+			return nodes, err
+		}
 	}
 	for _, n := range nodes {
 		if err := n.ready(ctx); err != nil {
@@ -235,6 +249,14 @@ func (b *bed) start(ctx context.Context, k kind, links [][]int) (nodes []*node, 
 		}
 	}
 	return nodes, sleep(ctx, settle(len(nodes)))
+}
+
+// confine moves a process into the control group of the relays, if there is one.
+func (b *bed) confine(pid int) error {
+	if b.cgroup == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(b.cgroup, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
 }
 
 // settle is how long relays get before the load: links have to be made.

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -154,6 +157,8 @@ func TestSettings(t *testing.T) {
 		"unknown case": {"-cases nonsense", "none of fanout-100"},
 		"no record":    {"-write x.md", "-record"},
 		"repeats":      {"-repeats -1", "-repeats"},
+		"profiles":     {"-profiles x -rust moq-relay", "-profiles"},
+		"share":        {"-relay-cgroup x -realtime", "-relay-cgroup"},
 		"no relay":     {"-moqmesh /nowhere/moqmesh", "/nowhere/moqmesh"},
 		"no Rust":      {"-moqmesh " + os.Args[0] + " -rust /nowhere/moq-relay", "/nowhere/moq-relay"},
 	} {
@@ -211,6 +216,49 @@ func TestStart(t *testing.T) {
 	b := &bed{settings: &settings{relayCPU: "0"}, cert: certificate{}}
 	_, err := b.startAnew(t.Context(), kind{name: ours, binary: "sh", lead: []string{"-c", "echo no luck; exit 1"}}, alone)
 	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "no luck") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestConfine: a relay goes into its control group, and one that cannot does not run beside it.
+func TestConfine(t *testing.T) {
+	group := t.TempDir()
+	b := &bed{settings: &settings{cgroup: group}}
+	if err := b.confine(4711); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(group, "cgroup.procs")); err != nil || string(got) != "4711" {
+		t.Errorf("%q, %v", got, err)
+	}
+	b.cgroup = filepath.Join(group, "none")
+	if err := b.confine(4711); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestProfile: what the relay answers is kept under the name of the case; an error is not.
+func TestProfile(t *testing.T) {
+	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() != "/debug/pprof/profile?seconds=3" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte("samples"))
+	}))
+	defer relay.Close()
+	b := &bed{settings: &settings{profiles: t.TempDir(), window: 3 * time.Second}}
+	n := &node{internal: relay.Listener.Addr().String()}
+	if err := b.profile(t.Context(), n, "audio-1"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(b.profiles, "audio-1.pprof")); err != nil || string(got) != "samples" {
+		t.Errorf("%q, %v", got, err)
+	}
+	b.window = time.Minute
+	if err := b.profile(t.Context(), n, "bulk"); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(b.profiles, "bulk.pprof")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

@@ -38,9 +38,11 @@ type settings struct {
 	repeats  int
 	record   string
 	write    string
+	profiles string
 	search   bool
 	relayCPU string
 	loadCPU  string
+	cgroup   string
 	realtime bool
 	window   time.Duration
 }
@@ -80,10 +82,12 @@ func parse(args []string) (*settings, error) {
 	set.IntVar(&s.repeats, "repeats", 5, "how often each case is run; 0 only writes the table")
 	set.StringVar(&s.record, "record", "", "file that runs are added to, one JSON line each, and the table is then made from")
 	set.StringVar(&s.write, "write", "", "Markdown file that gets the table, between its markers; without it the table is printed")
+	set.StringVar(&s.profiles, "profiles", "", "folder that gets a CPU profile of the first relay of each case; without -rust")
 	set.DurationVar(&s.window, "window", 10*time.Second, "what is measured of each run of media")
 	set.BoolVar(&s.search, "search", false, "instead of the cases: how many viewers one core carries")
 	set.StringVar(&s.relayCPU, "relay-cpu", "0", "core of the relays")
 	set.StringVar(&s.loadCPU, "load-cpu", "1", "core of the generator")
+	set.StringVar(&s.cgroup, "relay-cgroup", "", "folder of a control group that relays are moved into, to give them a share of their core; not with -realtime")
 	set.BoolVar(&s.realtime, "realtime", false, "run relays and generator before everything else (SCHED_RR, takes root): for a machine that others use too")
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -97,6 +101,12 @@ func parse(args []string) (*settings, error) {
 	}
 	if s.write != "" && s.record == "" {
 		return nil, errors.New("-write: needs -record, so that the table can be made again")
+	}
+	if s.cgroup != "" && s.realtime {
+		return nil, errors.New("-relay-cgroup: shares do not hold with -realtime")
+	}
+	if s.profiles != "" && s.rust != "" {
+		return nil, errors.New("-profiles: of moqmesh alone, not with -rust")
 	}
 	return s, nil
 }
