@@ -11,6 +11,8 @@ FUZZTIME ?= 60s
 SEEDS ?= 20000
 FIRST ?= 1
 CASES ?= all
+# The binary alone is built with its profile (cmd/moqmesh/default.pgo); tests share what they have compiled.
+export GOFLAGS += -pgo=off
 
 .PHONY: help
 help: ## this list
@@ -18,7 +20,7 @@ help: ## this list
 
 .PHONY: build
 build: ## the binary, bin/moqmesh
-	go build -trimpath -o bin/moqmesh ./cmd/moqmesh
+	go build -pgo=auto -trimpath -o bin/moqmesh ./cmd/moqmesh
 
 .PHONY: verify
 verify: check test race e2e interop ## everything that CI runs
@@ -44,7 +46,7 @@ sim: ## tier 3 at length: random clusters from SEEDS seeds (20000), beginning wi
 
 .PHONY: e2e
 e2e: .cache/prometheus/.done .cache/network ## tier 4: the built binary, driven as a user drives it
-	go build -race -pgo=off -o bin/moqmesh-race ./cmd/moqmesh
+	go build -race -o bin/moqmesh-race ./cmd/moqmesh
 	GORACE="halt_on_error=1 atexit_sleep_ms=0" MOQMESH_BIN=$(CURDIR)/bin/moqmesh-race \
 		PROMETHEUS_DIR=$(CURDIR)/.cache/prometheus/usr/bin go test -count=1 -timeout 30m -tags e2e ./test/e2e
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/moqmesh/moqmesh/internal/cputime"
 )
 
 // meter reads what everybody spends: the relays, this process, the machine.
@@ -27,7 +29,7 @@ func (m meter) read() (usage, error) {
 			return u, fmt.Errorf("relay with process id %d: %w", pid, err)
 		}
 	}
-	u.own = ownCPU()
+	u.own = cputime.Process()
 	u.machine, _ = ReadMachine() // 0 without /proc
 	u.at = time.Now()
 	return u, nil
@@ -123,7 +125,7 @@ func watchPeak(begin usage) (peak <-chan float64, stop chan<- struct{}) {
 		for {
 			select {
 			case <-tick.C:
-				own, now := ownCPU(), time.Now()
+				own, now := cputime.Process(), time.Now()
 				most = max(most, 100*(own-was).Seconds()/now.Sub(at).Seconds())
 				was, at = own, now
 			case <-stopped:

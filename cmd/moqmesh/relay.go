@@ -70,7 +70,7 @@ func serve(cfg *config.Config, stderr io.Writer, ready func()) error {
 	if err != nil {
 		return err
 	}
-	tuneRuntime(rc.Cache.Capacity, rc.Memory, log)
+	defer tuneRuntime(rc.Cache.Capacity, rc.Memory, log)()
 	// From here on a signal means an orderly end, also one that comes while the sockets are being bound.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

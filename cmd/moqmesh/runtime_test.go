@@ -15,15 +15,15 @@ func TestTuneRuntime(t *testing.T) {
 	for name, test := range map[string]struct {
 		gogc, memlimit string
 		capacity       int64
-		percent        int
+		tuned          bool
 		limited, warns bool
 	}{
-		"defaults":           {capacity: 1 << 20, percent: collectAt, limited: true},
-		"cache without end":  {percent: collectAt, limited: true, warns: true},
-		"too large a cache":  {capacity: math.MaxInt64, percent: collectAt, limited: true, warns: true},
-		"GOGC counts":        {gogc: "200", capacity: math.MaxInt64, percent: 77, limited: true},
-		"GOMEMLIMIT counts":  {memlimit: "1GiB", percent: collectAt},
-		"both count, silent": {gogc: "off", memlimit: "1GiB", percent: 77},
+		"defaults":           {capacity: 1 << 20, tuned: true, limited: true},
+		"cache without end":  {tuned: true, limited: true, warns: true},
+		"too large a cache":  {capacity: math.MaxInt64, tuned: true, limited: true, warns: true},
+		"GOGC counts":        {gogc: "200", capacity: math.MaxInt64, limited: true},
+		"GOMEMLIMIT counts":  {memlimit: "1GiB", tuned: true},
+		"both count, silent": {gogc: "off", memlimit: "1GiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOGC", test.gogc)
@@ -31,9 +31,9 @@ func TestTuneRuntime(t *testing.T) {
 			debug.SetGCPercent(77)
 			debug.SetMemoryLimit(math.MaxInt64)
 			var log bytes.Buffer
-			tuneRuntime(test.capacity, 1<<30, slog.New(slog.NewTextHandler(&log, nil)))
-			if got := debug.SetGCPercent(100); got != test.percent {
-				t.Errorf("collects at %d %%, want %d %%", got, test.percent)
+			tuneRuntime(test.capacity, 1<<30, slog.New(slog.NewTextHandler(&log, nil)))()
+			if got := debug.SetGCPercent(100); (got != 77) != test.tuned {
+				t.Errorf("collects at %d %%, tuned: %v", got, test.tuned)
 			}
 			if got := debug.SetMemoryLimit(-1); (got != math.MaxInt64) != test.limited {
 				t.Errorf("memory limit %d", got)

@@ -44,12 +44,14 @@ var allowed = map[string][]string{
 	"relay":                      {"admin", "auth", "auth/lease", "cluster", "cluster/peerlist", "internal/memory", "internal/overload", "lan", "lite", "lite/message", "media", "origin", "paths", "route", "session", "stats", "transport", "transport/endpoint", "transport/tlsconf"},
 	"config":                     {"auth", "auth/remote", "auth/serve", "auth/token", "cluster", "cluster/peerlist", "internal/backoff", "internal/memory", "lan", "lite", "lite/message", "media", "paths", "relay", "route", "transport/endpoint", "transport/tlsconf"},
 	"client":                     {"lite", "lite/message", "media", "paths", "route", "session", "transport", "transport/endpoint", "transport/tlsconf"},
-	"cmd/moqmesh":                {"auth/serve", "auth/token", "bench/command", "config", "internal/look", "internal/tool", "paths", "relay"},
-	"bench":                      {"client", "internal/latency", "internal/testmedia", "lite/message", "media", "route", "transport", "transport/endpoint", "transport/tlsconf", "wire"},
+	"cmd/moqmesh":                {"auth/serve", "auth/token", "bench/command", "config", "internal/collector", "internal/look", "internal/tool", "paths", "relay"},
+	"bench":                      {"client", "internal/cputime", "internal/latency", "internal/testmedia", "lite/message", "media", "route", "transport", "transport/endpoint", "transport/tlsconf", "wire"},
 	"bench/command":              {"bench", "client", "internal/tool"},
 	"bench/compare":              {"bench"},
 	"internal/archtest":          {},
 	"internal/backoff":           {},
+	"internal/collector":         {"internal/cputime"},
+	"internal/cputime":           {},
 	"internal/drive":             {},
 	"internal/filewatch":         {},
 	"internal/httpcache":         {},
@@ -79,7 +81,7 @@ type pkg struct {
 
 func list(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Doc,Imports", module+"/...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-pgo=off", "-json=ImportPath,Doc,Imports", module+"/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

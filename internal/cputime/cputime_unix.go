@@ -1,6 +1,6 @@
 //go:build unix
 
-package bench
+package cputime
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownCPU is the CPU time that this process has spent, user and system.
-func ownCPU() time.Duration {
+// Process is the CPU time that this process has spent, user and system; 0 where it is not known.
+func Process() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return 0 // cannot be: the arguments are right

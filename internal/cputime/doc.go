@@ -1,0 +1,2 @@
+// Package cputime tells how much CPU time this process has spent.
+package cputime
