@@ -13,46 +13,48 @@ const mib = 1 << 20
 func TestGrowth(t *testing.T) {
 	for name, tt := range map[string]struct {
 		busy bool
-		h    Heap
+		u    Usage
 		want int
 	}{
-		"300 viewers":             {false, Heap{32 * mib, 40 * mib}, 20},
-		"300 viewers, busy":       {true, Heap{32 * mib, 40 * mib}, 120},
-		"the same and much cache": {true, Heap{32 * mib, 480 * mib}, 10},
-		"nobody there":            {false, Heap{1 * mib, 2 * mib}, 150},
-		"next to nothing":         {false, Heap{0, mib / 2}, 150},
-		"before the first":        {false, Heap{}, 150},
-		"calm with a full cache":  {false, Heap{32 * mib, 8192 * mib}, 10},
+		"300 viewers":             {false, Usage{Scanned: 32 * mib, Base: 40 * mib}, 24},
+		"300 viewers, busy":       {true, Usage{Scanned: 32 * mib, Base: 40 * mib}, 120},
+		"the same and much cache": {true, Usage{Scanned: 32 * mib, Base: 480 * mib}, 10},
+		"nobody there":            {false, Usage{Scanned: mib, Base: 2 * mib}, 150},
+		"before the first":        {false, Usage{}, 150},
 	} {
-		if got := growthOf(tt.busy, tt.h); got != tt.want {
+		if got := growth(tt.busy, tt.u); got != tt.want {
 			t.Errorf("%s: %d %%, want %d %%", name, got, tt.want)
 		}
 	}
 }
 
-// TestObserve: busy begins and ends at different loads, and small changes are no news.
+// TestObserve: the room grows at once, and shrinks, once, when the load has been gone for a while.
 func TestObserve(t *testing.T) {
 	var c Core
-	h := Heap{32 * mib, 40 * mib}
-	for i, step := range []struct {
-		cpu    float64
-		h      Heap
-		growth int
-		news   bool
-	}{
-		{30, h, 20, true},
-		{59, h, 20, false},
-		{60, h, 120, true},
-		{46, h, 120, false},
-		{44, h, 20, true},
-		{46, h, 20, false},
-		{0, Heap{32 * mib, 42 * mib}, 20, false}, // 19
-		{0, Heap{32 * mib, 60 * mib}, 13, true},
-	} {
-		if growth, news := c.Observe(step.cpu, step.h); growth != step.growth || news != step.news {
-			t.Errorf("step %d: %d %%, news %v; want %d %%, %v", i, growth, news, step.growth, step.news)
+	look := func(cpu float64, growth int, release bool) {
+		t.Helper()
+		want := Verdict{growth, release}
+		if got := c.Observe(Usage{CPU: cpu, Scanned: 32 * mib, Base: 40 * mib}); got != want {
+			t.Errorf("at %.0f %%: %+v, want %+v", cpu, got, want)
 		}
 	}
+	const calm, busy = 24, 120
+	look(59, calm, false)
+	look(60, busy, false)
+	for range calmLooks - 1 {
+		look(44, busy, false)
+	}
+	look(46, busy, false) // not over yet
+	for range calmLooks - 1 {
+		look(44, busy, false)
+	}
+	look(44, calm, true)
+	look(44, calm, false)
+	look(99, busy, false)
+	for range releaseLooks - 3 { // calm for long, but memory was released a moment ago
+		look(0, busy, false)
+	}
+	look(0, calm, true)
 }
 
 // TestMeter: what the runtime says is there, and work shows.
@@ -61,9 +63,8 @@ func TestMeter(t *testing.T) {
 	m := newMeter()
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
 	}
-	cpu, h := m.read(time.Now())
-	if cpu <= 0 || h.Scanned <= 0 || h.Base < h.Scanned/2 {
-		t.Errorf("%.1f %%, %+v", cpu, h)
+	if u := m.read(time.Now()); u.CPU <= 0 || u.Scanned <= 0 || u.Base < u.Scanned/2 {
+		t.Errorf("%+v", u)
 	}
 }
 

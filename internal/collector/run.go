@@ -10,18 +10,24 @@ import (
 	"github.com/moqmesh/moqmesh/internal/cputime"
 )
 
-// lookEvery is how often usage is looked at: a blip is no load.
-const lookEvery = time.Second
+// lookEvery is how often usage is looked at.
+const lookEvery = 250 * time.Millisecond
 
 // Run sets how far the heap may grow until ctx ends.
 func Run(ctx context.Context) {
 	var core Core
 	m := newMeter()
+	set := 0
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		if growth, news := core.Observe(m.read(time.Now())); news {
-			debug.SetGCPercent(growth)
+		v := core.Observe(m.read(time.Now()))
+		if d := 8 * (v.Growth - set); d >= set || d <= -set { // all goroutines stop for a change
+			set = v.Growth
+			debug.SetGCPercent(set)
+		}
+		if v.Release {
+			debug.FreeOSMemory()
 		}
 		select {
 		case <-tick.C:
@@ -49,11 +55,11 @@ func newMeter() *meter {
 	return m
 }
 
-// read returns the share of the cores since the last call, in percent, and the heap.
-func (m *meter) read(now time.Time) (cpu float64, h Heap) {
+// read returns the usage since the last call.
+func (m *meter) read(now time.Time) (u Usage) {
 	spent := cputime.Process()
 	if had := now.Sub(m.at) * time.Duration(runtime.GOMAXPROCS(0)); had > 0 {
-		cpu = 100 * float64(spent-m.cpu) / float64(had)
+		u.CPU = 100 * float64(spent-m.cpu) / float64(had)
 	}
 	m.at, m.cpu = now, spent
 	metrics.Read(m.samples[:])
@@ -64,5 +70,6 @@ func (m *meter) read(now time.Time) (cpu float64, h Heap) {
 		}
 	}
 	fixed := v[2] + v[3]
-	return cpu, Heap{Scanned: v[1] + fixed, Base: v[0] + fixed}
+	u.Scanned, u.Base = v[1]+fixed, v[0]+fixed
+	return u
 }
