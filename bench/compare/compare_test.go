@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 	got := string(makeTable(lines))
 	for _, want := range []string{
 		"| Case | Figure | moqmesh | Rust relay | ours / theirs |\n",
-		"| 100 viewers of 1 Mbit/s | CPU s per Gbit | 1 / 1.1 | 2 / 2.5 | 0.50 |\n",
+		"| 100 viewers of 1 Mbit/s | CPU s per Gbit | 1 / 1.1 | 2 / 2.5 | 0.54 |\n",
 		"|  | KiB per viewer | 200 | 200 | 1.00 |\n",
 		"|  | runs used; generator, others, % of a core | 3 of 4; 12, 5 | 2 of 3; 12, 45; 1 failed |  |\n",
 	} {
@@ -46,6 +46,25 @@ func TestTable(t *testing.T) {
 	alone := string(makeTable(lines[:2]))
 	if strings.Contains(alone, "Rust") || !strings.Contains(alone, "| 100 viewers of 1 Mbit/s | CPU s per Gbit | 1 / 1.25 |\n") {
 		t.Errorf("without another relay:\n%s", alone)
+	}
+}
+
+// TestRatio: of each turn, in which both were measured; a machine that has become twice as fast is no difference.
+func TestRatio(t *testing.T) {
+	of := func(relay string, runs ...line) runs { return choose(runs, relay, "fanout-100") }
+	us := of(ours, measured(ours, 1, 0), measured(ours, 2, 0), measured(ours, 9, 90), measured(ours, 3, 0))
+	for name, tt := range map[string]struct {
+		them runs
+		want string
+	}{
+		"each":    {of(rust, measured(rust, 2, 0), measured(rust, 4, 0), measured(rust, 1, 0), measured(rust, 6, 0)), "0.50"},
+		"one":     {of(rust, line{Relay: rust, Case: "fanout-100", Error: "none"}, measured(rust, 3, 0)), "0.67"},
+		"nothing": {of(rust, measured(rust, 0, 0)), ""},
+		"nobody":  {of(rust), ""},
+	} {
+		if got := ratio(us, tt.them, perGbit.of); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }
 

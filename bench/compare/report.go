@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,12 +93,22 @@ func (l line) brief() string {
 // runs are those of one relay in one case.
 type runs struct {
 	all, failed int
-	used        []*bench.Result
+	turns       []*bench.Result // nil = failed or left out
+	used        []*bench.Result // the others
+}
+
+// spread is that of one figure.
+func (r runs) spread(of func(*bench.Result) float64) spread {
+	values := make([]float64, len(r.used))
+	for i, x := range r.used {
+		values[i] = of(x)
+	}
+	return spreadOf(values)
 }
 
 // choose takes the runs of a relay in a case: the calm ones if there are two.
 func choose(lines []line, relay, name string) (r runs) {
-	var results []*bench.Result
+	quiet := func(x *bench.Result) bool { return x != nil && x.Others <= calm }
 	for _, l := range lines {
 		if l.Relay != relay || l.Case != name {
 			continue
@@ -105,25 +116,39 @@ func choose(lines []line, relay, name string) (r runs) {
 		r.all++
 		if l.Result == nil {
 			r.failed++
-			continue
 		}
-		results = append(results, l.Result)
+		r.turns = append(r.turns, l.Result)
 	}
-	r.used = slices.DeleteFunc(slices.Clone(results), func(x *bench.Result) bool { return x.Others > calm })
-	if len(r.used) < 2 {
-		r.used = results
+	if n := len(slices.DeleteFunc(slices.Clone(r.turns), func(x *bench.Result) bool { return !quiet(x) })); n >= 2 {
+		for i, x := range r.turns {
+			if !quiet(x) {
+				r.turns[i] = nil
+			}
+		}
 	}
+	r.used = slices.DeleteFunc(slices.Clone(r.turns), func(x *bench.Result) bool { return x == nil })
 	return r
+}
+
+// ratio is the median of the ratios of the turns in which both relays have a run that counts: a machine that gets faster or
+// slower in between does not show in it. It is empty where there are none, or nothing to divide.
+func ratio(us, them runs, of func(*bench.Result) float64) string {
+	var all []float64
+	for i := range min(len(us.turns), len(them.turns)) {
+		if a, b := us.turns[i], them.turns[i]; a != nil && b != nil && of(a) > 0 && of(b) > 0 {
+			all = append(all, of(a)/of(b))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", spreadOf(all).median)
 }
 
 // spread is the smallest and the middle of some values.
 type spread struct{ least, median float64 }
 
-func spreadOf(rs []*bench.Result, of func(*bench.Result) float64) spread {
-	values := make([]float64, len(rs))
-	for i, r := range rs {
-		values[i] = of(r)
-	}
+func spreadOf(values []float64) spread {
 	slices.Sort(values)
 	n := len(values)
 	return spread{values[0], (values[(n-1)/2] + values[n/2]) / 2}
@@ -180,31 +205,24 @@ func makeTable(lines []line) []byte {
 
 func row(b *bytes.Buffer, cells []string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
 
-// cells is one row. The ratio is that of the minima, of the maxima where more is better.
+// cells is one row.
 func cells(text string, f figure, us, them runs, compared bool) []string {
-	row := []string{text, f.name, "–"}
-	value := func(r runs) (string, float64) {
+	value := func(r runs) string {
 		if len(r.used) == 0 {
-			return "–", 0
+			return "–"
 		}
-		s := spreadOf(r.used, f.of)
+		s := r.spread(f.of)
 		if f.larger {
-			most := slices.MaxFunc(r.used, func(a, b *bench.Result) int { return int(math.Copysign(1, f.of(a)-f.of(b))) })
-			return number(f.of(most)) + " / " + number(s.median), f.of(most)
+			most := slices.MaxFunc(r.used, func(a, b *bench.Result) int { return cmp.Compare(f.of(a), f.of(b)) })
+			return number(f.of(most)) + " / " + number(s.median)
 		}
-		return s.String(), s.least
+		return s.String()
 	}
-	ourText, our := value(us)
-	row[2] = ourText
-	if !compared {
-		return row
+	row := []string{text, f.name, value(us)}
+	if compared {
+		row = append(row, value(them), ratio(us, them, f.of))
 	}
-	theirText, their := value(them)
-	ratio := ""
-	if our > 0 && their > 0 {
-		ratio = fmt.Sprintf("%.2f", our/their)
-	}
-	return append(row, theirText, ratio)
+	return row
 }
 
 // String says how the runs went.
@@ -212,8 +230,8 @@ func (r runs) String() string {
 	if len(r.used) == 0 {
 		return fmt.Sprintf("0 of %d", r.all)
 	}
-	own := spreadOf(r.used, func(x *bench.Result) float64 { return x.Own })
-	others := spreadOf(r.used, func(x *bench.Result) float64 { return x.Others })
+	own := r.spread(func(x *bench.Result) float64 { return x.Own })
+	others := r.spread(func(x *bench.Result) float64 { return x.Others })
 	text := fmt.Sprintf("%d of %d; %.0f, %.0f", len(r.used), r.all, own.median, others.median)
 	if r.failed > 0 {
 		text += fmt.Sprintf("; %d failed", r.failed)
