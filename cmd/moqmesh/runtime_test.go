@@ -28,11 +28,11 @@ func TestTuneRuntime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOGC", test.gogc)
 			t.Setenv("GOMEMLIMIT", test.memlimit)
-			debug.SetGCPercent(77)
+			debug.SetGCPercent(777)
 			debug.SetMemoryLimit(math.MaxInt64)
 			var log bytes.Buffer
 			tuneRuntime(test.capacity, 1<<30, slog.New(slog.NewTextHandler(&log, nil)))()
-			if got := debug.SetGCPercent(100); (got != 77) != test.tuned {
+			if got := debug.SetGCPercent(100); (got != 777) != test.tuned {
 				t.Errorf("collects at %d %%, tuned: %v", got, test.tuned)
 			}
 			if got := debug.SetMemoryLimit(-1); (got != math.MaxInt64) != test.limited {

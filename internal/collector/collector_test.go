@@ -70,12 +70,12 @@ func TestMeter(t *testing.T) {
 
 // TestRun sets the goal of the runtime.
 func TestRun(t *testing.T) {
-	was := debug.SetGCPercent(77)
+	was := debug.SetGCPercent(777) // more than any answer
 	defer debug.SetGCPercent(was)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	Run(ctx)
-	if got := debug.SetGCPercent(77); got == 77 {
+	if got := debug.SetGCPercent(100); got == 777 {
 		t.Error("nothing was set")
 	}
 }
